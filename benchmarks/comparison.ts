@@ -115,6 +115,7 @@ const programs = await measure(
     },
   ],
   [...STAND_INS, 'Allocation Pressure'],
+  0.7,
 )
 
 let counter = 0

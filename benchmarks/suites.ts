@@ -1,4 +1,4 @@
-// What `index.ts` runs: the suites, their shares of the time, and what each measures in it.
+// What `index.ts` runs: the suites, and what each measures in the time that there is.
 
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
@@ -9,75 +9,87 @@ import { scratch } from './peers/binary.ts'
 interface Suite {
   readonly name: string
   readonly file: string
-  /** Of `--minutes`, its share; and what it measures then, since not everything can be measured in minutes. */
-  readonly share: number
+  /** What it measures with `--minutes`, since not everything can be measured in minutes, and how many seconds that takes. */
+  readonly seconds: number
   readonly inTime?: string
 }
 
-const MAIN =
-  'direct,nginx-hop,ours,ours-cli,rathole,bore,frp-nomux,wstunnel,nginx-tls,nginx-tls+,caddy-tls,sish,frp-http'
-const FEW = 'direct,ours,ours-cli,rathole,bore,frp-nomux'
+const MAIN = 'direct,nginx-hop,ours,ours-cli,rathole,bore,frp-nomux,wstunnel,nginx-tls,nginx-tls+,caddy-tls'
+const FEW = 'direct,ours,ours-cli,rathole,frp-nomux'
 const IN_TIME = [
-  't1,t10,t50,t100,t500,t1000,w48,10k10,64k10,1m10,10m10,r1000,r4000,down,up,first10m,retries',
-  'post,site,upload,node,websocket,echo1k,tls50,tls10,tls100,tlssite,tls16kx10,tls64kx10,tls1mx10,h2,handshakes',
-  'busy1,busy10,busy50,busy16kx10',
+  't1,t10,t50,w48,t100,t200,t500,t1000,10k10,64k10,1m10,10m10,r1,r1000,r2000,r3000,r4000,down,up,first10m',
+  'post,site,upload,retries,node,websocket,echo1k,echo10k,echo100k,echo1m,echo10m,h2,handshakes,apph2,syscalls',
+  'tls50,tls10,tls100,tlssite,tls16kx10,tls64kx10,tls1mx10,busy1,busy10,busy50,busy16kx10',
   ...['2k', '4k', '8k', '16k', '32k', '64k', '100k', '256k', '1m'].map(size => `len${size}x10`),
 ].join()
+/** Of the long row of memory.ts. */
+const REQUESTS = Number((process.env.LT_REQUESTS ?? '0').replaceAll('_', ''))
 
 /** What says most comes first: a run that is stopped keeps what was measured. */
 const SUITES: readonly Suite[] = [
-  { name: 'Speed', file: 'speed.ts', share: 60, inTime: `--seconds 0.3 --peers ${MAIN} --only ${IN_TIME}` },
+  {
+    name: 'Speed',
+    file: 'speed.ts',
+    seconds: 1_050,
+    inTime: `--seconds 0.3 --peers ${MAIN} --only ${IN_TIME}`,
+  },
   {
     name: 'Memory and start-up',
     file: 'memory.ts',
-    share: 7,
+    seconds: 100 + REQUESTS / 40_000,
     inTime:
       '--rounds 3 --only held1000,start,version,load,collections,many --peers ours,ours-cli,rathole,bore,frp-nomux,frp-mux',
   },
   {
     name: 'Bytes and datagrams',
     file: 'raw.ts',
-    share: 6,
-    inTime: `--rounds 3 --only trips,datagrams,up1,udp,pgbench --peers ${FEW},frp-mux`,
+    seconds: 90,
+    inTime: `--rounds 3 --only trips,datagrams,up1,udp,pgbench --peers ${FEW},bore,frp-mux`,
   },
-  { name: 'Fidelity', file: 'fidelity.ts', share: 6, inTime: '--peers ours-cli,frp-http' },
+  { name: 'Fidelity', file: 'fidelity.ts', seconds: 60, inTime: '--peers ours-cli,frp-http' },
   {
     name: 'Faults',
     file: 'faults.ts',
-    share: 3,
+    seconds: 40,
     inTime: '--rounds 3 --only client-killed,cut --peers ours-cli,rathole,frp-http',
   },
   {
     name: 'A slow road',
     file: 'wan.ts',
-    share: 8,
-    inTime: `--rounds 3 --only wan-down,wan-up,wan-small --seconds 2 --peers ${FEW}`,
+    seconds: 200,
+    inTime:
+      '--rounds 2 --only wan-down,wan-up,wan-small --seconds 1.5 --peers direct,ours-cli,rathole,frp-nomux',
   },
   {
     name: 'Features',
     file: 'features.ts',
-    share: 4,
+    seconds: 70,
     inTime: '--only features,inspected1,inspected64k,inspectedDown --rounds 3 --seconds 0.35',
   },
   {
     name: 'Frameworks',
     file: 'frameworks.ts',
-    share: 5,
+    seconds: 60,
     inTime: '--rounds 3 --seconds 0.3 --peers direct,ours,ours-cli',
   },
   {
     name: 'More than one server',
     file: 'scaling.ts',
-    share: 3,
+    seconds: 60,
     inTime: '--only small --peers one,two,two-other,workers-1,workers-2',
   },
-  { name: 'Cross-Tool Comparison', file: 'comparison.ts', share: 5, inTime: '--rounds 3' },
-  { name: 'Connection Lifecycle', file: 'connection.ts', share: 1 },
-  { name: 'Throughput', file: 'throughput.ts', share: 2.5 },
-  { name: 'Latency', file: 'latency.ts', share: 2.5 },
-  { name: 'Scalability', file: 'scalability.ts', share: 2.5 },
-  { name: 'Utility Functions', file: 'utils.ts', share: 2 },
-  { name: 'Other load generators', file: 'generators.ts', share: 3, inTime: '--rounds 1' },
+  {
+    name: 'Cross-Tool Comparison',
+    file: 'comparison.ts',
+    seconds: 60,
+    inTime: '--rounds 3 --peers direct,ours,ours-cli,bore,frp-stock,rathole-stock,chisel',
+  },
+  { name: 'Connection Lifecycle', file: 'connection.ts', seconds: 10 },
+  { name: 'Throughput', file: 'throughput.ts', seconds: 25 },
+  { name: 'Latency', file: 'latency.ts', seconds: 25 },
+  { name: 'Scalability', file: 'scalability.ts', seconds: 25 },
+  { name: 'Utility Functions', file: 'utils.ts', seconds: 15 },
+  { name: 'Other load generators', file: 'generators.ts', seconds: 40, inTime: '--rounds 1' },
 ]
 
 /** Besides the suites in a quick run: they have a verdict and no figures. */
@@ -126,8 +138,8 @@ const shared = process.argv
 const results: SuiteResult[] = []
 const failed: string[] = []
 const began = performance.now()
-const shareOf = (suites: typeof chosen): number =>
-  suites.reduce((sum, suite) => sum + ('share' in suite ? suite.share : 0), 0)
+const secondsOf = (suites: typeof chosen): number =>
+  suites.reduce((sum, suite) => sum + ('seconds' in suite ? suite.seconds : 0), 0)
 for (const [index, suite] of chosen.entries()) {
   if (interrupted) break
   const { name, file } = suite
@@ -135,14 +147,14 @@ for (const [index, suite] of chosen.entries()) {
   process.stderr.write(`\n━━ ${name} (${index + 1} of ${chosen.length}, after ${minutes.toFixed(1)} min)\n`)
   const json = saved.path(`${index}.json`)
   const words: string[] = []
-  if (!('share' in suite)) words.push(suite.flags)
+  if (!('seconds' in suite)) words.push(suite.flags)
   else if (options.minutes !== undefined) {
     // Of the time that is left: a suite that needed less leaves it to the others.
-    const part = suite.share / shareOf(chosen.slice(index))
+    const part = suite.seconds / secondsOf(chosen.slice(index))
     words.push(suite.inTime ?? '', '--minutes', Math.max(0.05, (options.minutes - minutes) * part).toFixed(2))
   }
   const more = words.join(' ').split(' ').filter(Boolean)
-  if ('share' in suite) more.push(...shared, '--json', json)
+  if ('seconds' in suite) more.push(...shared, '--json', json)
   running = Bun.spawn(['bun', join(import.meta.dir, file), ...more], {
     stdio: ['ignore', 'inherit', 'inherit'],
     detached: true,

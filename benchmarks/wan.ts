@@ -10,7 +10,7 @@ import { COLUMNS, loadRow, observe } from './measure/load-rows.ts'
 import type { Table } from './measure/result.ts'
 import { measure, type Row } from './measure/rounds.ts'
 import { reasonOf } from './measure/samples.ts'
-import { conclude, isQuick, options, refuse, seconds, unlessQuick } from './measure/suite.ts'
+import { conclude, isQuick, options, refuse, unlessQuick } from './measure/suite.ts'
 import { summary } from './measure/summary.ts'
 import { direct } from './peers/floors.ts'
 import { ferrotunnel, frpHttp, piko } from './peers/http.ts'
@@ -57,7 +57,7 @@ const PEERS = [
   ferrotunnel,
 ]
 
-const length = Math.max(seconds, unlessQuick(4, 1))
+const length = options.seconds ?? unlessQuick(4, 1)
 const bulk = { seconds: length, warm: 0, timeoutMs: 60_000 }
 const upload = { ...post(0), body: '10m', answer: Buffer.from('10485760') }
 const rowsOf = (road: string): readonly Row[] =>

@@ -13,7 +13,9 @@ export function copyBytes(from: Uint8Array, start: number, end: number, into: Ui
 
 /** A copy of bytes[start, end). Not `slice`: sockets hand out Buffers, and the slice of a Buffer is a view. */
 export function copyOf(bytes: Uint8Array, start = 0, end: number = bytes.length): Uint8Array<ArrayBuffer> {
-  return new Uint8Array(bytes.subarray(start, end))
+  const own = new Uint8Array(end - start)
+  copyBytes(bytes, start, end, own, 0)
+  return own
 }
 
 /** Pieces from this length on stay unchanged. */
@@ -186,26 +188,26 @@ export class SendQueue {
   }
 
   /**
-   * Writes bytes[start, end) to the socket, behind what waits. Returns how many the kernel took; the rest is kept (as a
-   * copy, when `isScratch` says that the array is reused).
+   * Writes bytes[start, end) to the socket, behind what waits. Returns how many the kernel took; a copy of the rest
+   * is kept.
    */
-  send(socket: Writing, bytes: Uint8Array, isScratch = false, start = 0, end: number = bytes.length): number {
+  send(socket: Writing, bytes: Uint8Array, start = 0, end: number = bytes.length): number {
     let taken = 0
     if (this.#pieces.length === 0) {
       taken = socket.write(bytes, start, end)
       if (taken === end - start) return taken
     }
-    this.keep(bytes, isScratch, start + taken, end)
+    this.keep(bytes, start + taken, end)
     return taken
   }
 
   /** Keeps bytes[start, end) without trying. */
-  keep(bytes: Uint8Array, isScratch = false, start = 0, end: number = bytes.length): void {
+  keep(bytes: Uint8Array, start = 0, end: number = bytes.length): void {
     const count = end - start
     this.#account?.hold(count)
     if (count > SMALL_BYTES) {
       this.#tail = undefined
-      this.#pieces.push(isScratch ? copyOf(bytes, start, end) : bytes.subarray(start, end))
+      this.#pieces.push(copyOf(bytes, start, end))
       return
     }
     if (this.#tail === undefined || this.#tailEnd + count > TAIL_BYTES) {

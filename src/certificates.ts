@@ -1,6 +1,6 @@
 // Contract: the certificate for a name, asked for during a visitor's TLS handshake.
 
-/** A certificate with its key. The same object as long as it is the same certificate: contexts are kept by identity. */
+/** A certificate with its key. One certificate is always the same object, because contexts are kept by identity. */
 export interface Certificate {
   /** The certificate chain as PEM: the certificate itself, then those between it and the root. */
   readonly cert: string
@@ -19,10 +19,10 @@ export interface Certificates {
    * - A promise: it is being looked up or ordered, and the handshake waits. The implementation bounds the wait
    *   (`Issuer`: `maxWaitMs`) and how many names may wait (`maxWaiting`), and asks its owner whether the name is
    *   allowed before it spends anything on it. It resolves with `undefined` for a name that is not allowed. It rejects
-   *   with a `TunnelError` when the name should have a certificate and has none: `ACME_*`, `DNS_RECORD_FAILED`,
+   *   with a `TunnelError` when the name should have a certificate and has none: `ACME_*`, `ACME_CHALLENGE_FAILED`,
    *   `CERTIFICATE_DELAYED` or `STORE_FAILED`; the server ends the handshake with `internal_error`.
    *
-   * It does not throw. It is called once for each full handshake, so an unknown name must cost little.
+   * Never throws. Called once for each full handshake, so an unknown name must cost little.
    */
   find(name: string): Certificate | Promise<Certificate | undefined> | undefined
   /** Lists the certificates that are available, for the operator. */

@@ -1,7 +1,7 @@
 // The country of an address, from a file of the operator in the MaxMind DB format (MMDB).
 
 import { readFileSync } from 'node:fs'
-import { TunnelError } from './errors.ts'
+import { TunnelError, whyUnreadable } from './errors.ts'
 import { FileWatch } from './file-watch.ts'
 
 /** Knows countries of addresses. */
@@ -49,7 +49,9 @@ export async function openCountries(path: string, failed?: (error: Error) => voi
     try {
       return new Reader<never>(readFileSync(path), { cache: decoded() })
     } catch (cause) {
-      throw new TunnelError('OPTION_INVALID', `countries: ${path} cannot be read as an MMDB file.`, { cause })
+      const isMissing = cause instanceof Error && 'code' in cause
+      const why = isMissing ? `: ${whyUnreadable(cause)}` : ' as an MMDB file'
+      throw new TunnelError('OPTION_INVALID', `countries: ${path} cannot be read${why}.`, { cause })
     }
   }
   let reader = read()
@@ -70,7 +72,7 @@ export async function openCountries(path: string, failed?: (error: Error) => voi
       try {
         return codeOf(reader.get(address))
       } catch {
-        // It is not an address, or the file has a fault here.
+        // The text is not an address, or the file has a fault here.
         return undefined
       }
     },

@@ -3,7 +3,7 @@
 /**
  * The kernel's buffer to ask for, in which datagrams wait while the event loop is at something else. Linux gives 212,992
  * bytes unasked, room for 92 datagrams of 1,400 bytes, and a busy loop loses most of a burst; it grants up to
- * `net.core.rmem_max`. More than this would be delay: at 400 Mbit/s it is 20 ms.
+ * `net.core.rmem_max`. A larger buffer would be delay, because this one holds 20 ms at 400 Mbit/s.
  */
 export const RECEIVE_BUFFER_BYTES = 1_048_576
 

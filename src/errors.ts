@@ -205,7 +205,8 @@ const ROWS = {
     fault: 'origin',
     retryable: true,
     meaning: 'The app did not read the request, or did not respond, in time.',
-    action: 'Find out why the app is slow, or raise --origin-timeout on the server.',
+    action:
+      'Find out why the app is slow, or give it more time: --response-timeout of the client, --origin-timeout of the server.',
   },
   ORIGIN_CLOSED: {
     wire: 22,
@@ -262,21 +263,14 @@ const ROWS = {
     meaning: 'The app threw an error.',
     action: 'The error event or log of the client has the error as its cause.',
   },
-  ORIGIN_SPEAKS_TLS: {
+  ORIGIN_SCHEME: {
     wire: 172,
     status: 502,
     fault: 'origin',
-    meaning: 'The app expects https on this port, and the client sent plain HTTP.',
-    action: 'Give the client the https:// URL of the app, such as https://localhost:3000.',
+    meaning: 'The app expects https on this port and the client sent plain HTTP, or the reverse.',
+    action: 'Give the client the https:// URL of an app with TLS, or the http:// URL of an app without.',
   },
-  ORIGIN_SPEAKS_PLAIN: {
-    wire: 173,
-    status: 502,
-    fault: 'origin',
-    meaning: 'The app does not use TLS on this port, and the client connected with TLS.',
-    action: 'Give the client the http:// URL of the app, such as http://localhost:3000.',
-  },
-  // What a wire cannot carry
+  // Requests that a wire cannot carry
   WIRE_UNSUPPORTED: {
     wire: 30,
     status: 501,
@@ -415,14 +409,6 @@ const ROWS = {
     fault: 'user',
     meaning: 'The token has expired.',
     action: 'Get a new one from its issuer, then connect again.',
-  },
-  LISTENERS_INVALID: {
-    wire: 240,
-    status: 500,
-    fault: 'user',
-    meaning: 'The server cannot use a socket that was passed to it.',
-    action:
-      'Pass listening TCP sockets, one for each port of the server: see "Sockets of systemd" in docs/operating.md.',
   },
   UPGRADE_FAILED: {
     wire: 241,
@@ -585,13 +571,6 @@ const ROWS = {
     meaning: 'A worker thread that moves bytes failed.',
     action: 'It starts again by itself. Please report it; LOCALTUNNELS_SPLICE=0 turns these threads off.',
   },
-  OUTPUT_INCOMPLETE: {
-    wire: 150,
-    status: 500,
-    fault: 'user',
-    meaning: 'The command could not write all of its standard output.',
-    action: 'Free some space on the disk, and run the command again.',
-  },
   // Certificates
   ACME_UNREACHABLE: {
     wire: 160,
@@ -605,8 +584,9 @@ const ROWS = {
     wire: 162,
     status: 503,
     fault: 'user',
-    meaning: 'The certificate authority refused the request.',
-    action: 'Read its reason. The server orders again later.',
+    meaning: 'The certificate authority refused the request or the account.',
+    action:
+      'Read its reason. For an account, check contact and external account binding, or remove the stored account. The server orders again later.',
   },
   ACME_RATE_LIMITED: {
     wire: 163,
@@ -616,13 +596,6 @@ const ROWS = {
     meaning: 'The certificate authority accepts no more requests for now.',
     action: 'Wait: the server orders again as soon as it may. The staging directory has higher limits.',
   },
-  ACME_ACCOUNT_REFUSED: {
-    wire: 164,
-    status: 503,
-    fault: 'user',
-    meaning: 'The certificate authority does not accept the account.',
-    action: 'Check contact and external account binding, or remove the stored account to get a new one.',
-  },
   ACME_CHALLENGE_FAILED: {
     wire: 165,
     status: 503,
@@ -631,14 +604,6 @@ const ROWS = {
     meaning: 'The certificate authority could not confirm that the name belongs to this server.',
     action:
       'Check that the name points to this server, and that its ports 80 and 443 are reachable from outside. For DNS-01, check the zone.',
-  },
-  DNS_RECORD_FAILED: {
-    wire: 166,
-    status: 503,
-    fault: 'user',
-    retryable: true,
-    meaning: 'The server could not set the DNS record that proves a name.',
-    action: 'Check the DNS provider, its key and the zone.',
   },
   CERTIFICATE_DELAYED: {
     wire: 167,
@@ -703,7 +668,7 @@ const ROWS = {
     status: 429,
     fault: 'visitor',
     retryable: true,
-    meaning: 'Too many requests or connections came from this address.',
+    meaning: 'Too many requests, connections or wrong passwords came from this address.',
     action: 'Wait for the time in the Retry-After header.',
   },
   ACCESS_REQUIRED: {
@@ -800,16 +765,9 @@ const ROWS = {
     wire: 210,
     status: 404,
     fault: 'user',
-    meaning: 'No client accepts this request: it matches none of their filters.',
-    action: 'Check the filters of the clients that use this name.',
-  },
-  CREDENTIALS_THROTTLED: {
-    wire: 199,
-    status: 429,
-    fault: 'visitor',
-    retryable: true,
-    meaning: 'Too many wrong passwords or tokens came from this address.',
-    action: 'Wait for the time in the Retry-After header.',
+    meaning:
+      'No client accepts this request: it matches none of their filters, or its path is not below their strip-prefix.',
+    action: 'Check the path, and the filters and prefixes of the clients that use this name.',
   },
   // The inspector
   INSPECT_TOKEN_REFUSED: {
@@ -834,13 +792,6 @@ const ROWS = {
     fault: 'user',
     meaning: 'The inspector has no request with this id, or has deleted it.',
     action: 'List the requests. Pin those that must stay.',
-  },
-  FILTER_INVALID: {
-    wire: 203,
-    status: 400,
-    fault: 'user',
-    meaning: 'The filter is not valid.',
-    action: 'Use terms such as method:POST path:/hooks/* status:5xx; docs/inspector.md lists them.',
   },
   BODY_TRUNCATED: {
     wire: 204,
@@ -918,14 +869,6 @@ const ROWS = {
     meaning: 'The admin API does not support this request.',
     action: 'Compare the request with /api/v1/openapi.json, or run localtunnels help admin.',
   },
-  ADMIN_UNAVAILABLE: {
-    wire: 248,
-    status: 503,
-    fault: 'server',
-    retryable: true,
-    meaning: 'No worker of the server responds to the admin listener.',
-    action: "Try again in a second. The server's log says why its workers do not start.",
-  },
   BLOCKED: {
     wire: 228,
     status: 403,
@@ -940,13 +883,6 @@ const ROWS = {
     retryable: true,
     meaning: 'The app failed too often, so the server sends it no requests for a while.',
     action: "Try again after the time in Retry-After, which the operator's breaker sets.",
-  },
-  EDITOR_FAILED: {
-    wire: 217,
-    status: 500,
-    fault: 'user',
-    meaning: 'The editor ended with an error, so nothing was sent.',
-    action: 'Set EDITOR or VISUAL to an editor that waits until it is closed, such as "code --wait".',
   },
   INTERNAL: {
     wire: 99,
@@ -967,8 +903,7 @@ export const ERRORS: Readonly<Record<ErrorCode, ErrorEntry>> = ROWS
 const DETAIL_SAYS_ALL: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
   'OPTION_INVALID',
   'SERVER_SCHEME',
-  'ORIGIN_SPEAKS_TLS',
-  'ORIGIN_SPEAKS_PLAIN',
+  'ORIGIN_SCHEME',
 ])
 
 /** An error that localtunnels throws or passes to an `error` event. Match on `code`, not on the message. */
@@ -978,7 +913,8 @@ export class TunnelError extends Error {
 
   /**
    * Makes an error. `detail` replaces the meaning of the code in the message; the action stays, except for `OPTION_INVALID`,
-   * `SERVER_SCHEME`, `ORIGIN_SPEAKS_TLS` and `ORIGIN_SPEAKS_PLAIN`, whose detail says what to do. `action`: another one is better here.
+   * `SERVER_SCHEME` and `ORIGIN_SCHEME`, whose detail says what to do. `action`: another one is better here; empty: the detail
+   * says it.
    */
   constructor(
     code: ErrorCode,
@@ -988,7 +924,8 @@ export class TunnelError extends Error {
     const { meaning } = ERRORS[code]
     const { cause, action = ERRORS[code].action } = options
     // A message that another end sent says what to do already.
-    const isEnough = detail !== undefined && (DETAIL_SAYS_ALL.has(code) || detail.endsWith(action))
+    const isEnough =
+      detail !== undefined && (DETAIL_SAYS_ALL.has(code) || action === '' || detail.endsWith(action))
     super(isEnough ? detail : `${detail ?? meaning} ${action}`, 'cause' in options ? { cause } : undefined)
     this.name = 'TunnelError'
     this.code = code
@@ -1002,4 +939,20 @@ const byWire = new Map<number, ErrorCode>(
 /** The code for a number from a RESET or GOAWAY frame; `INTERNAL` for one that a newer peer may know. */
 export function errorOfWire(wire: number): ErrorCode {
   return byWire.get(wire) ?? 'INTERNAL'
+}
+
+const FILE_FAULTS: Readonly<Record<string, string>> = {
+  ENOENT: 'there is no such file',
+  ENOTDIR: 'there is no such folder',
+  EISDIR: 'it is a folder',
+  EACCES: 'this user may not',
+  EPERM: 'this user may not',
+  ELOOP: 'its links go round in a circle',
+  ENAMETOOLONG: 'the name is too long',
+}
+
+/** Returns why a file cannot be read, in plain words. */
+export function whyUnreadable(error: unknown): string {
+  const code = error instanceof Error && 'code' in error ? String(error.code) : ''
+  return FILE_FAULTS[code] ?? (error instanceof Error ? error.message : String(error))
 }

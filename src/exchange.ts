@@ -241,8 +241,8 @@ export interface ReplayRequest {
   /** The number of times, 1 to 100, one after the other. Default 1. */
   readonly times?: number
   /**
-   * Whether to sign again with the service's provider (`verify`). If it is not a webhook: `REPLAY_IMPOSSIBLE`. `false`: as it
-   * was captured. Default: fresh for a webhook whose signature was valid, because that would be too old by now.
+   * Whether to sign again with the service's provider (`verify`). If it is not a webhook: `REPLAY_IMPOSSIBLE`. `false`:
+   * unchanged. Default: fresh for a webhook whose signature was valid, because that would be too old by now.
    */
   readonly resign?: boolean
 }

@@ -59,7 +59,7 @@ export class FileWatch {
         this.#watchFolders()
         this.#changed()
       } else {
-        // It may be in progress still.
+        // The write may still be in progress.
         this.#looked = stamp
         this.#stirred()
       }
@@ -80,7 +80,7 @@ function realFolder(path: string): string {
   try {
     return dirname(realpathSync(path))
   } catch {
-    // It is not there yet, or not any more: its folder is all there is to watch.
+    // The file does not exist: only its folder can be watched.
     return dirname(path)
   }
 }

@@ -3,8 +3,8 @@
 /** The sign-in methods of a tunnel. A visitor needs one of them; without any, everyone may visit. */
 export interface SignInMethods {
   /**
-   * A shared password, 6 to 256 characters: a page asks browsers for it, everything else sends it by HTTP Basic with any user
-   * name. It leaves the client as a scrypt hash. Default none.
+   * A shared password, 6 to 256 characters: a page asks browsers for it, all other visitors send it with HTTP Basic and any
+   * user name. It leaves the client as a scrypt hash. Default none.
    */
   readonly password?: string
   /** Tokens that machines send as `Authorization: Bearer`, 16 to 255 visible ASCII characters each. They are hashed as well. Default none. */
@@ -54,7 +54,7 @@ export interface WebhookRule {
   readonly maxBodyBytes?: number
 }
 
-/** Ways in of a path and all below it. */
+/** The sign-in methods of a path and all paths below it. */
 export interface PathSignInMethods extends SignInMethods {
   /** Webhooks with a valid signature; others get 401. The path has no other sign-in method, and none below it has rules. Default none. */
   readonly webhook?: WebhookRule
@@ -90,7 +90,8 @@ export interface RateRule {
 export interface GuardOptions extends SignInMethods {
   /**
    * Addresses and CIDR ranges that may visit; `::/0` has no IPv4 ones. Countries of the server's file: `country:DE`, and `country:unknown` for
-   * addresses that the file does not have; without a file `GUARD_UNAVAILABLE`. Default: all. Others: 403 `ADDRESS_REFUSED`.
+   * addresses that the file does not have; without a file `GUARD_UNAVAILABLE`. Default: all. All other visitors get 403
+   * `ADDRESS_REFUSED`.
    */
   readonly allow?: readonly string[]
   /** Addresses, CIDR ranges and countries that may not, even if `allow` has them: with it at most 1,000. Default none. */
@@ -127,12 +128,12 @@ export interface GuardOptions extends SignInMethods {
   readonly secret?: string
 }
 
-/** Ways in, as the server gets them: nothing that would open another server. */
+/** The sign-in methods in the form for the server, without secrets that would open another server. */
 export interface WaysDefinition {
   readonly password?: { readonly salt: string; readonly hash: string }
   /** The SHA-256 of each token, base64url. */
   readonly bearer?: readonly string[]
-  /** In lower case. */
+  /** Written in lower case. */
   readonly bearerHeader?: string
   readonly jwt?: JwtRule
   readonly links?: true

@@ -1,7 +1,7 @@
 // The public API of localtunnels.
 
-export * from './client.ts'
 export type { Branding } from './branding.ts'
+export * from './client.ts'
 export { defineConfig } from './config/define.ts'
 export type { ClientFile, ServerFile } from './config/input.ts'
 export { type Countries, type CountryFile, openCountries } from './countries.ts'

@@ -40,8 +40,8 @@ export class Join implements StreamHandler {
     this.#brokenCode = brokenCode
     this.#isRaw = isRaw
     this.socketHandler = {
-      received: (bytes, isScratch) => {
-        if (this.#stream?.write(bytes, isScratch) === false) this.#socket?.pause()
+      received: bytes => {
+        if (this.#stream?.write(bytes) === false) this.#socket?.pause()
         else if (this.#isRaw && ++this.#sentPieces % CONVERSATION_PIECES === 0) this.#moveToLink()
       },
       drained: () => {
@@ -111,8 +111,8 @@ export class Join implements StreamHandler {
   // ── From the stream ────────────────────────────────────────────────────────────────────────────────────────
 
   received(bytes: Uint8Array, start: number, end: number): void {
-    if (this.#socket === undefined) return this.#unsent.keep(bytes, false, start, end)
-    const taken = this.#unsent.send(this.#socket, bytes, false, start, end)
+    if (this.#socket === undefined) return this.#unsent.keep(bytes, start, end)
+    const taken = this.#unsent.send(this.#socket, bytes, start, end)
     this.#consumed(taken)
     if (taken < end - start && this.#unsent.account?.isOver === true) return this.fail('BUFFERS_FULL')
     if (this.#isRaw && ++this.#receivedPieces % CONVERSATION_PIECES === 0) this.#stream?.requestSplice()

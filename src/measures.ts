@@ -65,15 +65,20 @@ export interface RecentRow {
   readonly bytesOut: number
   /** Requests by bucket of their duration, as `/metrics` has them. */
   readonly durations: readonly number[]
+  /** Of a server, not of a tunnel: the processors in use, 1 being a whole one, and the memory in bytes. */
+  readonly processors?: number
+  readonly memoryBytes?: number
 }
 
 /** Whether what another server reported is such a row. */
 export function isRecentRow(value: unknown): value is RecentRow {
   if (typeof value !== 'object' || value === null) return false
-  const { seconds, requests, errors, bytesIn, bytesOut, durations } = value as Record<string, unknown>
+  const { seconds, requests, errors, bytesIn, bytesOut, durations, processors, memoryBytes } =
+    value as Record<string, unknown>
   const isCount = (one: unknown) => typeof one === 'number'
   return (
     [seconds, requests, errors, bytesIn, bytesOut].every(isCount) &&
+    [processors, memoryBytes].every(one => one === undefined || isCount(one)) &&
     Array.isArray(durations) &&
     durations.every(isCount)
   )

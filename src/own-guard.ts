@@ -20,7 +20,7 @@ import { seal } from './seal.ts'
 
 const MAX_LINK_MS = 2_592_000_000
 
-/** A link to the tunnel at `url`, and the id that takes it back. */
+/** A link to the tunnel at `url`, and the id that revokes it. */
 export function makeLink(
   url: string,
   key: string,

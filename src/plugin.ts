@@ -140,7 +140,7 @@ export interface Allotment {
 
 /**
  * Decides who may visit, before any byte is forwarded: requests of every HTTP version, upgrades, TCP and TLS connections,
- * UDP flows. Several guards must all let the visitor pass. One that throws, or rejects, gives that visitor a 500
+ * UDP flows. A visitor must pass all guards. A guard that throws or rejects gives that visitor a 500
  * `PLUGIN_FAILED` and affects no other. A promise holds the visitor's request for at most `guardTimeoutMs`.
  *
  * ```ts
@@ -163,7 +163,8 @@ export interface Guard extends ForTunnels {
   readonly name: string
   /**
    * The PEM text of authorities. Where this server ends TLS, handshakes for names of the guard's tunnels ask for a certificate
-   * of them. Who shows none gets as far as `admit` as well. For one tunnel the first guard that has it counts. Default: visitors
+   * of them. A visitor without a certificate also reaches `admit`. For one tunnel the first guard that has it counts.
+   * Default: visitors
    * are not asked.
    */
   readonly clientCa?: string
@@ -187,8 +188,9 @@ export interface ExchangeContext {
 }
 
 /**
- * Wraps an exchange: may change the request, answer itself, or change the response. Runs behind the guards. Costs the tunnels
- * that have one, because `Request` and `Response` are made for each exchange; bodies stream. One that throws, or rejects, gives
+ * Wraps an exchange: may change the request, respond itself, or change the response. Runs after the guards. Costs the tunnels
+ * that have one, because `Request` and `Response` are made for each exchange; bodies stream. A middleware that throws or
+ * rejects gives
  * that visitor a 500 `PLUGIN_FAILED` and affects no other. Raw connections pass it by. A request to
  * switch protocols, such as a WebSocket, has the header `upgrade`; if the app agrees, the `Response` has status 101, and later bytes pass by.
  *
@@ -263,8 +265,8 @@ export interface Outcome {
 }
 
 /**
- * Watches requests, upgrades, TCP and TLS connections, and cannot change anything. What it throws is an `error` event of the
- * server, counted once a minute after the first, and nothing else.
+ * Watches requests, upgrades, TCP and TLS connections, and cannot change anything. An exception is only an `error` event of
+ * the server, counted once a minute after the first.
  *
  * ```ts
  * import { type Observer, TunnelServer } from 'localtunnels'
@@ -287,7 +289,7 @@ export interface Observer extends ForTunnels {
   began?(seen: Seen): void
   /**
    * The `traceparent` that the app gets with this request: that of a span of the observer's own. `parent`: what the visitor sent.
-   * `undefined`: the server's own. Called behind `began`; of several observers the first that says one counts. With such an observer
+   * `undefined`: the server's own. Called after `began`; the first observer that returns one counts. With such an observer
    * `tracing` is on, and its tunnels have no lanes.
    */
   trace?(seen: Seen, parent: string | undefined): string | undefined

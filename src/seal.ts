@@ -2,7 +2,7 @@
 
 import { createHmac, timingSafeEqual } from 'node:crypto'
 
-/** The maximum length of a sealed text. Longer texts are ignored: links and cookies come from strangers. */
+/** The maximum length of a sealed text. Longer texts are ignored, because links and cookies come from strangers. */
 const MAX_SEALED_CHARS = 2_048
 
 /**

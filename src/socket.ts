@@ -157,8 +157,8 @@ export type LoanFault = 'broken' | 'lost' | Error
 
 /** A receiver of the events of a connection. `closed` is always the last call, exactly once. */
 export interface SocketHandler {
-  /** Bytes arrived. The array is the handler's to keep, unless `isScratch` says that it is reused. */
-  received(bytes: Uint8Array, isScratch?: boolean): void
+  /** Called when bytes arrived. The array is the handler's until it returns, and no longer: what has to wait is copied. */
+  received(bytes: Uint8Array): void
   /** The kernel takes bytes again after a short `write`. */
   drained(): void
   /** Bytes come in bulk, or `requestSplice` asked for this call, and the next bytes are not read yet. */

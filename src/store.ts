@@ -104,7 +104,7 @@ export interface CertificateStore {
    * another holder has it. It is free again when the time has passed: a process that was killed blocks it no longer.
    */
   claim(id: string, holder: string, nowMs: number, untilMs: number): Promise<boolean>
-  /** Gives it back; does nothing when another holder has it. */
+  /** Releases the claim; does nothing if another holder has it. */
   release(id: string, holder: string): Promise<void>
 
   /** Closes the store. Later calls reject with `STORE_FAILED`. */

@@ -45,8 +45,11 @@ const files = [...new Bun.Glob('test/**/*.test.ts').scanSync()]
 /** Runs files, and says what keeps them from being good; empty: nothing does. */
 async function run(files: readonly string[], options: readonly string[]): Promise<readonly string[]> {
   if (files.length === 0) return []
-  const preload = `${import.meta.dir}/../test/support/late-errors.ts`
-  const command = ['bun', 'test', ...options, '--preload', preload, '--timeout', '20000', ...files]
+  const preloads = ['late-errors', 'lent-arrays'].flatMap(name => [
+    '--preload',
+    `${import.meta.dir}/../test/support/${name}.ts`,
+  ])
+  const command = ['bun', 'test', ...options, ...preloads, '--timeout', '20000', ...files]
   const tests = Bun.spawn(command, {
     stdout: 'inherit',
     stderr: 'pipe',

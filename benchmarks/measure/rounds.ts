@@ -133,7 +133,7 @@ class StageRun {
   readonly #until: number
   #present: readonly Peer[] = []
 
-  /** After `until` no further round begins, and of the first one no further row. */
+  /** What would end after `until` does not begin, but for the first round of a row that begins before it. */
   constructor(stage: Stage, versions: Record<string, string>, until: number) {
     this.#stage = stage
     this.#versions = versions
@@ -146,21 +146,21 @@ class StageRun {
       this.#present = await this.#detect()
       const shared = this.#stage.rows.filter(({ fresh }) => !fresh)
       if (shared.length > 0) for (const peer of this.#present) await this.#start(peer, origins, shared)
-      let tookMs = 0
+      /** What one round of a row took, by its id. */
+      const tookMs = new Map<string, number>()
       for (let round = 0; round < rounds && !interrupted.aborted; round++) {
-        const began = performance.now()
-        // A round that would not be whole is none.
-        if (round > 0 && began + tookMs > this.#until) break
+        const order = round % 2 ? this.#present.toReversed() : this.#present
         for (const row of this.#stage.rows.filter(({ atMost = rounds }) => round < atMost)) {
-          if (round === 0 && row !== this.#stage.rows[0] && performance.now() > this.#until) {
+          const began = performance.now()
+          if (round === 0 && row !== this.#stage.rows[0] && began > this.#until) {
             say(`${row.title}: left out, the time is over`)
             continue
           }
-          if (round > 0 && !this.#isBegun(row)) continue
-          const order = round % 2 ? this.#present.toReversed() : this.#present
+          // A round that would not be whole is none; one of a shorter row may be.
+          if (round > 0 && began + (tookMs.get(row.id) ?? Number.POSITIVE_INFINITY) > this.#until) continue
           for (const peer of order) await this.#take(row, peer, round, origins)
+          tookMs.set(row.id, performance.now() - began)
         }
-        tookMs = performance.now() - began
       }
       await this.#stillThere(shared)
     } finally {
@@ -267,10 +267,6 @@ class StageRun {
     const where = `${row.title}: ${peer.name}, round ${round + 1}: ${why}`
     if (peer.role === 'ours') fault(where)
     else say(where)
-  }
-
-  #isBegun({ id }: Row): boolean {
-    return this.#present.some(({ name }) => this.#taken.has(`${id} ${name}`))
   }
 
   #table(row: Row): Table {

@@ -1,4 +1,4 @@
-// The only file of this folder that the rest of the code may import: lends connections to the threads, and gives them back.
+// The only file of this folder that the rest of the code may import: lends connections to the threads until they return them.
 
 import type { Accelerator, Lane, LaneHandler, LaneTerms, Trunk } from '../accelerator.ts'
 import type { Loan, LoanFault, Socket, Splice } from '../socket.ts'

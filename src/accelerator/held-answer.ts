@@ -1,4 +1,4 @@
-// Answers that came in part: each waits for its rest in memory from which the visitor can be sent all of it.
+// Responses that came in part: each waits for its rest in memory from which the visitor can be sent all of it.
 
 import { copyBytes } from '../bytes.ts'
 import { maxForwardedBytes } from '../http/forward.ts'
@@ -11,7 +11,7 @@ const START: number = maxForwardedBytes(0)
 const SMALL_BYTES = 16_384
 /** The maximum size of all rooms that a thread has in use. */
 const MAX_BYTES = 16_777_216
-/** Rooms that are kept for the next answers: 1.2 and 2.1 MB. */
+/** Buffers that are kept for the next responses: 1.2 MB and 2.1 MB. */
 const MAX_SPARE_SMALL = 64
 const MAX_SPARE_LARGE = 16
 /** A response that does not say how long it is gets parsed again with each piece: this many bytes in total, 4 ms if all are chunk sizes. */

@@ -222,7 +222,7 @@ export class Kernel {
     return poll
   }
 
-  /** Tells of changes on the descriptor, by `number`. */
+  /** Reports changes on the descriptor, by `number`. */
   watch(poll: number, descriptor: number, events: number, number: number): boolean {
     this.#event.setUint32(0, (events | EPOLLET) >>> 0, true)
     this.#event.setUint32(EVENT_DATA_AT, number, true)

@@ -58,7 +58,7 @@ export class OpenTrunk {
 
   refuse(lane: number, handler: LaneHandler): void {
     if (this.#lanes.begin(this, lane, -1, undefined, handler) !== undefined) return
-    // Closed, or no place to say so: the other side would wait.
+    // Closed, or without room for the notice: the other side would wait.
     this.stop()
     handler.over({ ...TORN, counts: NOTHING })
     handler.back(true)
@@ -254,7 +254,7 @@ export class MainLanes {
     try {
       lane.listener.back(isTorn)
     } finally {
-      // Behind what was counted, and before the next lane begins.
+      // After the counts, and before the next lane begins.
       this.#free.push(slot)
     }
   }

@@ -12,16 +12,19 @@ export const MAX_SPLICES = 128
  */
 export const MAX_LANES = 1024
 
-/** Exchanges that wait to be reported. Above, lanes end: the main thread serves no more requests than it can report. */
+/**
+ * Exchanges that wait to be reported. If exceeded, lanes end, so that the main thread serves no more requests than it can
+ * report.
+ */
 const MAX_BACKLOG = 1024
 
 const NUMBERS = 6
 
-// Of a splice.
+// The slot of a splice.
 const TAKEN = 0
 const MOVED = 1
 
-// Of a lane.
+// The slot of a lane.
 const REQUESTS = 0
 const BYTES_IN = 1
 const BYTES_OUT = 2

@@ -39,7 +39,8 @@ export interface LaneReports {
 }
 
 /**
- * A report of the thread. Of a lane: its exchanges if its terms say so, `over` once, `more` as often as it takes, `back` once.
+ * A report of the thread. A lane reports its exchanges if its terms ask for that, `over` once, `more` as often as it takes,
+ * `back` once.
  */
 export type LaneNews =
   /**

@@ -1,7 +1,7 @@
 // One end of a trunk: a connection that lanes share, so that one write carries what many of them have to say.
 //
 //   lane u32 · length u32 · bytes        of one lane, in their order
-//   lane u32 · 0                         this side has no more for the lane, here: the other side says so as well
+//   lane u32 · 0                         this side has no more for the lane; the other side does the same
 //
 // The end that leaves first still gets what was in transit to it. There is no credit: a lane has one request in progress, and
 // leaves with a response that is not small.

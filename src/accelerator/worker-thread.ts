@@ -212,7 +212,7 @@ export class WorkerThread {
       splice.finish({ failed, leftover, isLost })
     } finally {
       this.#movedBytes += splice.movedBytes
-      // Behind what `finish` reads, and before the next splice begins.
+      // After `finish` has read it, and before the next splice begins.
       this.#free.push(slot)
     }
   }

@@ -1,4 +1,4 @@
-// Certificates of an ACME authority for a server: the issuer, its account, and the answers to checks, put together.
+// Certificates of an ACME authority for a server: the issuer, its account, and the responses to checks, put together.
 
 import type { Certificate, Certificates, ChallengeResponses, ListedCertificate } from '../certificates.ts'
 import { Events } from '../events.ts'
@@ -32,7 +32,7 @@ export interface AcmeCertificatesOptions {
   /** The account for authorities that accept only accounts they know. */
   readonly externalAccount?: ExternalAccount
   /**
-   * Sets the records of DNS-01. Default none: names are proved by HTTP-01, and each tunnel has a certificate of its own, ordered
+   * Sets the records of DNS-01. Default none: HTTP-01 proves names, and each tunnel has a certificate of its own, ordered
    * when a visitor asks for it first.
    */
   readonly dns?: DnsProvider
@@ -66,7 +66,7 @@ export interface NameOwner {
   isKnownHost(name: string): boolean
   /** The same of all servers of its cluster. Default: it is alone. */
   isKnownHostAnywhere?(name: string): Promise<boolean>
-  /** Answers to checks that any server of its cluster may be asked for; `undefined`: it is alone. */
+  /** Responses to checks that any server of its cluster may be asked for; `undefined`: it is alone. */
   readonly sharedAnswers?: SharedAnswers | undefined
   /** Returns the owner of a name, as a text that is the same for all names of one owner. `undefined` for the server's own. */
   ownerOfHost?(name: string): string | undefined
@@ -99,7 +99,7 @@ export class AcmeCertificates extends Events<AcmeEvents> implements Certificates
   constructor(options: AcmeCertificatesOptions) {
     super()
     const { store, dns, directory = LETS_ENCRYPT } = options
-    // As the names of orders are spelled, and hosts of visitors.
+    // Orders and hosts of visitors spell names in this way.
     const domains = options.domains.map(normalName)
     const clock = systemClock
     const { ca, contact, externalAccount, resolvers, addresses, maxOrdersPerOwner, holder } = options

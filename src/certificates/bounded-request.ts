@@ -20,7 +20,7 @@ export interface BoundedAnswer {
   readonly text: string
 }
 
-/** Rejects with what went wrong in plain words; redirects are answers like any other. */
+/** Rejects with what went wrong in plain words; redirects are responses like any other. */
 export async function boundedRequest(url: string, request: BoundedRequest): Promise<BoundedAnswer> {
   const { method = 'GET', headers = {}, body, ca, timeoutMs, maxBytes, signal } = request
   const timeout = AbortSignal.timeout(timeoutMs)

@@ -4,7 +4,7 @@ import { X509Certificate } from 'node:crypto'
 import { open } from 'node:fs/promises'
 import { createSecureContext } from 'node:tls'
 import type { Certificate, Certificates, ListedCertificate } from '../certificates.ts'
-import { TunnelError } from '../errors.ts'
+import { TunnelError, whyUnreadable } from '../errors.ts'
 import { Events } from '../events.ts'
 import { FileWatch } from '../file-watch.ts'
 import { pairFault } from '../x509/pair.ts'
@@ -169,10 +169,7 @@ async function read(path: string): Promise<string> {
     if (size > MAX_FILE_BYTES) throw new Error(`it has ${size} bytes, of at most ${MAX_FILE_BYTES}`)
     return await file.readFile('utf8')
   } catch (cause) {
-    const isMissing = cause instanceof Error && 'code' in cause && cause.code === 'ENOENT'
-    const message = cause instanceof Error ? cause.message : String(cause)
-    const reason = isMissing ? 'there is no such file' : message
-    throw invalid(`${path} cannot be read: ${reason}.`, cause)
+    throw invalid(`${path} cannot be read: ${whyUnreadable(cause)}.`, cause)
   }
 }
 

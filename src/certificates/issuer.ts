@@ -27,8 +27,9 @@ export interface IssuerOptions {
    */
   readonly always?: readonly (readonly string[])[]
   /**
-   * Whether `name` may have a certificate of its own, ordered when a visitor asks for it first, and renewed as long as
-   * this says so. Asked before anything is spent on a name: a server says yes while a tunnel has it. Default: no name.
+   * Whether `name` may have a certificate of its own, ordered when a visitor asks for it first, and renewed while this
+   * returns `true`. Called before anything is spent on a name: a server returns `true` while a tunnel has it. Default: no
+   * name.
    */
   readonly isAllowed?: (name: string) => boolean | Promise<boolean>
   /**
@@ -269,7 +270,7 @@ export class Issuer extends Events<IssuerEvents> implements Certificates {
     let refusal = await this.#pastRefusal(id)
     const release = await takeClaim(this.#claimant, id, this.#stopped.signal)
     try {
-      // Another process may have had the claim: it is done, or it has failed, and so would the next order.
+      // If another process had the claim, its order is done, or has failed, as the next one would.
       const found = await this.#usable(id, earlier)
       if (found !== undefined) return found
       refusal = await this.#pastRefusal(id)
@@ -304,7 +305,7 @@ export class Issuer extends Events<IssuerEvents> implements Certificates {
     earlier: StoredCertificate | undefined,
   ): Promise<Certificate> {
     const { authority } = this.#options
-    // It may have waited in line.
+    // The order may have waited in line.
     this.#stopped.signal.throwIfAborted()
     const refused = this.#always.has(id) ? undefined : await this.#options.refusalOf?.(id)
     if (refused !== undefined) {
@@ -328,7 +329,7 @@ export class Issuer extends Events<IssuerEvents> implements Certificates {
   /** A renewal is not a new name: it counts in the total alone. */
   async #admit(id: string, isRenewal: boolean): Promise<void> {
     const isOnDemand = !isRenewal && !this.#always.has(id)
-    // It has waited: for others, and for the authority. A name without an owner would not count for one.
+    // The order has waited for others, and for the authority. A name without an owner would not count for one.
     const isGone = isOnDemand && !(await this.#mayHave(id))
     const nowMs = this.#clock.now()
     if (isGone) throw new Gone(id)
@@ -393,7 +394,7 @@ export class Issuer extends Events<IssuerEvents> implements Certificates {
     this.emit('failed', { names, error, untilMs, hasCertificate: false })
   }
 
-  /** Orders that an earlier process began: their names were allowed then. */
+  /** The orders of an earlier process, whose names were allowed at that time. */
   async #resume(): Promise<void> {
     await this.#prune()
     for (const { id, names } of await this.#store.orders(MAX_RESUMED)) {

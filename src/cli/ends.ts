@@ -77,7 +77,7 @@ export async function reachServer(options: TunnelClientOptions): Promise<void> {
 
 /** The command that continues with Bun: with `--package` npx fetches only Bun, and finds the program where it is installed. */
 const GO_ON =
-  'Install Bun 1.4 or newer (https://bun.sh), or run: npx --yes --package bun localtunnels, with the same options. With --server a client runs on Node 20, too.'
+  'Install Bun 1.4 or newer (https://bun.sh), or run: npx --yes --package bun localtunnels, with the same options. With --server, a client also runs on Node 20.'
 
 /** Throws on Node, before any code for Bun is loaded. */
 export function needBun(text = 'A tunnel server needs Bun, and this is Node.'): void {

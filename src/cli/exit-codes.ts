@@ -19,11 +19,9 @@ export const EXIT = {
 
 const BY_CODE: Partial<Record<ErrorCode, number>> = {
   OPTION_INVALID: EXIT.usage,
-  FILTER_INVALID: EXIT.usage,
   EXCHANGE_NOT_FOUND: EXIT.usage,
   NAME_INVALID: EXIT.usage,
   TLS_INVALID: EXIT.usage,
-  EDITOR_FAILED: EXIT.usage,
   RUNTIME_UNSUPPORTED: EXIT.usage,
   CONFIG_INVALID: EXIT.usage,
   TOKEN_UNENCRYPTED: EXIT.usage,

@@ -97,7 +97,12 @@ async function runCommand(argv: readonly string[], out: GatheredSink, log: Gathe
   if (unwritten !== undefined && exitCode === EXIT.ok) {
     const cause = `Not all of standard output could be written (${unwritten.code}).`
     const { fail } = await import('./failure.ts')
-    exitCode = fail(new TunnelError('OUTPUT_INCOMPLETE', cause), { chosen: undefined, log, words, command })
+    exitCode = fail(
+      new TunnelError('STORE_FAILED', cause, {
+        action: 'Free some space on the disk, and run the command again.',
+      }),
+      { chosen: undefined, log, words, command },
+    )
   }
   flush()
   return exitCode

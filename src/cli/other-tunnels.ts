@@ -1,4 +1,5 @@
-// Command lines of other tunnels: localtunnels 0.2, localtunnel, ngrok, cloudflared, bore and frp. They are read in our words if they
+// Command lines of other tunnels: localtunnels of version 0.2, localtunnel, ngrok, cloudflared, bore and frp. They are read in
+// our words if they
 // mean the same, and a refusal names our word if they do not.
 
 /** Flags of the command that shares an app, each with ours; without any, the flag is what happens anyway. */

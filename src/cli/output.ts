@@ -158,6 +158,8 @@ export interface ResponseEvent {
   readonly error?: string
   /** The details of the reason: the fault of the app's response, or the text of a guard of the server (`server` only). */
   readonly reason?: string
+  /** The name of a webhook's event or GraphQL operation, with the inspector only. */
+  readonly event?: string
   /** The service, from the `up` command only. */
   readonly service?: string
   /** The name of the tunnel, from the `server` command only. */

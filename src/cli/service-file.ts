@@ -22,7 +22,7 @@ export interface ServiceSettings {
 /** Throws `OPTION_INVALID` for what is not a name. */
 export function checkName(name: string): void {
   if (!/^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$/.test(name))
-    throw new TunnelError('OPTION_INVALID', `"${visible(name)}" is no name of a service.`)
+    throw new TunnelError('OPTION_INVALID', `"${visible(name)}" is not a valid name of a service.`)
 }
 
 /** Throws `OPTION_INVALID` for what would be read as something else in a unit. */
@@ -36,7 +36,7 @@ export function checkService({ command, folder, variables }: ServiceSettings): v
   if (CONTROL.test(folder) || /["\\]|\s$/.test(folder))
     throw new TunnelError(
       'OPTION_INVALID',
-      `The name of the folder "${visible(folder)}" cannot stand in a service: rename it, without line breaks, quotes and backslashes.`,
+      `The name of the folder "${visible(folder)}" is not valid for a service: rename it, without line breaks, quotes and backslashes.`,
     )
 }
 
@@ -94,7 +94,7 @@ export function systemdUnit(settings: ServiceSettings): string {
     ...(Object.keys(variables).length > 0 ? [`EnvironmentFile=${variablesPath.replaceAll('%', '%%')}`] : []),
     'Restart=always',
     'RestartSec=1',
-    '# Longer than the time that requests under way get at the end (30 s).',
+    '# Longer than the time that open requests get at the end (30 s).',
     'TimeoutStopSec=45',
     ...(isSystem ? machineLines(name, user, isServer) : []),
     // The program that `run` starts is the user's own.

@@ -98,7 +98,7 @@ function without(words: readonly string[], moved: ReadonlySet<string>): readonly
 function exposed(what: string): TunnelError {
   return new TunnelError(
     'OPTION_INVALID',
-    `${what} would stand in a file that others read: use localtunnels login, or a configuration file.`,
+    `${what} would be in a file that others can read: use localtunnels login, or a configuration file.`,
   )
 }
 

@@ -28,12 +28,12 @@ export function stopSignal(leave: (exitCode: number) => void): AbortController {
 
 let hungUp: (() => void) | undefined
 
-/** From now on SIGHUP asks for this, as of a service that reads its configuration again, and not for the end. */
+/** Sets the action for SIGHUP, which then reloads the configuration and does not end the program. */
 export function onHangup(handler: () => void): void {
   hungUp = handler
 }
 
-/** From now on SIGUSR2 asks for this. */
+/** Sets the action for SIGUSR2. */
 export function onUpgrade(handler: () => void): void {
   process.on('SIGUSR2', handler)
 }

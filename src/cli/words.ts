@@ -4,7 +4,7 @@ import { TunnelError } from '../errors.ts'
 import { nearest } from '../option-names.ts'
 import { commandHint, ofOtherTunnel, shareFlags } from './other-tunnels.ts'
 
-/** In the order of --help. */
+/** The order is that of --help. */
 export const COMMANDS: readonly string[] = [
   'http',
   'tcp',

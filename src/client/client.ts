@@ -290,7 +290,7 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
    * Sends a request to the public URL that the server itself answers, after a round trip to this client: `true` when
    * visitors can reach the first tunnel, `false` when they cannot, or nothing came in time. The app is not asked. A tunnel
    * that is not an HTTP one cannot be asked so: `undefined`. On the JSON wire a server may not know its own port: the URL
-   * that responses is the tunnel's from then on.
+   * that responds is the tunnel's from then on.
    */
   async probe(timeoutMs = 5_000): Promise<boolean | undefined> {
     const { first } = this.#tunnels

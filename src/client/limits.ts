@@ -17,10 +17,10 @@ export interface ClientLimits {
   readonly maxLinks: number
   /** The receive window that a stream may grow to from 256 KiB. Default 4 MiB: what a stalled app can cost. `0`: no growth. */
   readonly maxStreamWindowBytes: number
-  /** The growth of windows that is allowed in all streams together. Default 64 MiB. If exceeded: none grows. `0`: no growth. */
+  /** The allowed growth of the windows of all streams together. Default 64 MiB. If exceeded: none grows. `0`: no growth. */
   readonly maxSessionWindowBytes: number
   /**
-   * Answers to the server (PONG, RESET, CREDIT and similar ones) that may wait while it does not read; data waits at its
+   * Replies to the server (PONG, RESET, CREDIT and similar ones) that may wait while it does not read; data waits at its
    * source. Default 4 MiB. If exceeded: the connection is given up with `FLOOD`, and made again.
    */
   readonly maxCarrierBacklogBytes: number

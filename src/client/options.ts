@@ -541,7 +541,8 @@ export interface TunnelClientEvents {
   /**
    * Called when a response is complete, or failed: then `error` has the code, and `reason` the fault of the app's response, if
    * that is the cause. `CANCELLED`: the visitor left; `status` is 0 when there was no response yet. `CARRIER_LOST`: the
-   * connection to the server was lost, and `status` and `bytes` are 0. `bytes` went to the visitor.
+   * connection to the server was lost, and `status` and `bytes` are 0. `bytes` went to the visitor. `event`: the name of a
+   * webhook's event or GraphQL operation, with `inspect` only.
    */
   response: {
     readonly id: number
@@ -554,6 +555,7 @@ export interface TunnelClientEvents {
     readonly bytes: number
     readonly error?: string
     readonly reason?: string
+    readonly event?: string
   }
   /**
    * Requests above `reportRate` a second, which have no events of their own: how many started and ended (`requests`) since

@@ -203,7 +203,7 @@ export class Check {
     if (result === undefined) {
       const isAsWritten = shown === showValue(found)
       const hint = value.type === 'text' && isAsWritten ? FORMS[value.form].hint?.(String(found)) : undefined
-      return this.#wrong(node, path, wantedOf(value), `${shown ?? 'what stands there'}${hint ?? ''}`)
+      return this.#wrong(node, path, wantedOf(value), `${shown ?? 'this value'}${hint ?? ''}`)
     }
     if (result instanceof Unreadable) {
       this.fault(path, `${path}: ${result.message}`)
@@ -231,7 +231,7 @@ function unknownKey(key: string, path: string, fields: Fields, elsewhere: readon
     const found = Object.entries(others).some(([name, field]) => spellingsOf(name, field).includes(key))
     if (found) return `${unknown}: it belongs ${where}`
   }
-  // In the case in which the file writes its keys.
+  // Spelled in the case of the file's keys.
   const isCamel = /[a-z][A-Z]/.test(key)
   const spell = (one: string) => (isCamel ? camelOf(one) : one)
   const here = nearest(key, Object.keys(fields).map(spell))

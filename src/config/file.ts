@@ -2,6 +2,7 @@
 
 import { closeSync, existsSync, fstatSync, openSync, readFileSync, statSync } from 'node:fs'
 import { extname, join } from 'node:path'
+import { whyUnreadable } from '../errors.ts'
 import type { Fault } from './fault.ts'
 
 /** The maximum size of a configuration or certificate. */
@@ -64,22 +65,8 @@ export function readSmallFile(path: string): Uint8Array | string {
       closeSync(file)
     }
   } catch (error) {
-    return `cannot be read: ${reasonOf(error)}`
+    return `cannot be read: ${whyUnreadable(error)}`
   }
-}
-
-/** Returns why a file cannot be read, in plain words. */
-function reasonOf(error: unknown): string {
-  const code = error instanceof Error && 'code' in error ? String(error.code) : ''
-  const words: Readonly<Record<string, string>> = {
-    ENOENT: 'there is no such file',
-    ENOTDIR: 'there is no such folder',
-    EACCES: 'this user may not',
-    EPERM: 'this user may not',
-    ELOOP: 'its links go round in a circle',
-    ENAMETOOLONG: 'the name is too long',
-  }
-  return words[code] ?? (code || String(error))
 }
 
 export function whole(message: string): Fault {

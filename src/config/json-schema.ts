@@ -10,7 +10,7 @@ export function jsonSchema(): Json {
   return {
     $schema: 'http://json-schema.org/draft-07/schema#',
     title: 'localtunnels configuration',
-    description: 'What `localtunnels up` and `localtunnels server --config` read.',
+    description: 'The configuration file of `localtunnels up` and `localtunnels server --config`.',
     type: 'object',
     anyOf: [{ $ref: '#/definitions/client' }, { $ref: '#/definitions/server' }],
     definitions: {

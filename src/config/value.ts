@@ -17,7 +17,7 @@ export function readValue(found: string | number | boolean, value: Value, folder
     case 'choice':
       return value.choices.find(choice => choice === found)
     case 'flag':
-      // As a text, so that a variable can say it.
+      // Also a text, so that a variable can have it.
       return typeof found === 'boolean' ? found : { true: true, false: false }[text]
     case 'number': {
       const number = typeof found === 'string' && !/^\d{1,16}$/.test(found) ? Number.NaN : Number(found)

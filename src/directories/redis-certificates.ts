@@ -39,7 +39,7 @@ export class RedisCertificates implements CertificateStore {
   readonly #key: Buffer | undefined
   #isClosed = false
 
-  /** Throws `OPTION_INVALID` for a URL that cannot be used. Connects at once, and again for as long as it is open. */
+  /** Throws `OPTION_INVALID` for a URL that cannot be used. Connects at once, and reconnects until it is closed. */
   static async open(options: RedisCertificatesOptions): Promise<RedisCertificates> {
     return new RedisCertificates(await openRedis(options), options)
   }

@@ -28,7 +28,7 @@ export class RedisRates implements SharedRates {
   readonly #connection: Connection & Script
   readonly #prefix: string
 
-  /** Throws `OPTION_INVALID` for a URL that cannot be used. Connects at once, and again for as long as it is open. */
+  /** Throws `OPTION_INVALID` for a URL that cannot be used. Connects at once, and reconnects until it is closed. */
   static async open(options: RedisDirectoryOptions): Promise<RedisRates> {
     return new RedisRates(await openRedis(options), options)
   }

@@ -61,7 +61,7 @@ export class RedisDirectory implements Directory {
   #fault: Error | undefined
   #isClosed = false
 
-  /** Throws `OPTION_INVALID` for a URL that cannot be used. Connects at once, and again for as long as it is open. */
+  /** Throws `OPTION_INVALID` for a URL that cannot be used. Connects at once, and reconnects until it is closed. */
   static async open(options: RedisDirectoryOptions): Promise<RedisDirectory> {
     const connection = connectionOf(options)
     const { Redis } = await load()
@@ -270,7 +270,7 @@ function labelOf(url: string): string {
 /** A connection to a Redis. */
 export type Connection = Redis
 
-/** Throws `OPTION_INVALID` for a URL that cannot be used. Connects at once, and again for as long as it is open. */
+/** Throws `OPTION_INVALID` for a URL that cannot be used. Connects at once, and reconnects until it is closed. */
 export async function openRedis(options: RedisDirectoryOptions): Promise<Connection> {
   const connection = connectionOf(options)
   const { Redis } = await load()
@@ -350,7 +350,7 @@ function sentinelsOf(url: string): RedisOptions {
 }
 
 function invalid(url: string): TunnelError {
-  // It may have a password.
+  // The URL may have a password.
   const shown = url.replace(/\/\/.*@/, '//…@')
   return new TunnelError(
     'OPTION_INVALID',

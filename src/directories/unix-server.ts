@@ -81,7 +81,7 @@ export class DirectoryServer implements AsyncDisposable {
 }
 
 function say(socket: Socket, said: Said): void {
-  // It reads no more: it is better off without a directory than this process without memory.
+  // A reader that is too slow loses its connection, so that this process keeps its memory.
   if (socket.writableLength > MAX_LINE_BYTES) socket.destroy()
   else socket.write(`${JSON.stringify(said)}\n`)
 }

@@ -11,8 +11,8 @@ const BATCH_BYTES = 61_440
 /** The array in which batches are framed, one at a time: a fresh array for each cost the server a fifth of its time. */
 const framed = new Uint8Array(BATCH_BYTES + DATAGRAM_HEADER_BYTES + 0xffff)
 /**
- * Bytes of all flows of a tunnel that may wait for credit or for a carrier that is full. Beyond them datagrams are
- * dropped: a second on 10 Mbit/s, after which a response is of no use to most who speak UDP.
+ * Bytes of all flows of a tunnel that may wait for credit or for a carrier that is full. If exceeded, datagrams are dropped.
+ * It takes a second at 10 Mbit/s, after which most programs do not need a reply.
  */
 export const MAX_BACKLOG_BYTES = 1_048_576
 
@@ -86,7 +86,7 @@ export class Flow implements Socket {
     if (this.#isPaused) return this.#share.options.dropped(batch.length)
     this.#lastAt = this.#share.options.scheduler.now()
     this.#waitingBytes = bytes
-    this.#handler.received(framed.subarray(0, frameDatagrams(batch, framed)), true)
+    this.#handler.received(framed.subarray(0, frameDatagrams(batch, framed)))
   }
 
   // ── To the far side ────────────────────────────────────────────────────────────────────────────────────────

@@ -1,4 +1,5 @@
-// Answer heads: as strict as those of requests, for the origin that wrote them is not trusted. A tolerant reader gives a head that
+// Heads of responses: as strict as those of requests, for the origin that wrote them is not trusted. A tolerant reader gives a
+// head that
 // is not strict a second chance: as the strict text that it stands for (`loose-head.ts`), read by the same parser.
 
 import { CR, isForbiddenInValue, isLikeStatusLine, isOurVersion, LF, latin1, SP } from './characters.ts'
@@ -109,14 +110,14 @@ export function parseResponseHead(
   const own = { maxHeadBytes: text.length + 1, maxHeaderCount }
   if (parseStrictly(head, text, 0, text.length, own, requestMethod) === text.length) {
     head.isAmended = true
-    // RFC 9112 section 6.3: what told its length in two ways may mean the other one.
+    // RFC 9112 section 6.3: a message with two lengths may mean the other one.
     if (loose.hasDoubtfulLength) head.keepAlive = false
     return start + length
   }
   head.reset()
   if (head.fields.refusal === 'HEAD_TOO_LARGE')
     head.fault = `its head has more than ${maxHeaderCount} lines${isOption ? ' (max-header-count)' : ''}`
-  // Of the lines that the strict parser reads once at most, this one alone is left twice.
+  // The only line that stays twice although the strict parser reads it once at most.
   else if (head.fault === '') head.fault = 'it has Transfer-Encoding twice'
   return -1
 }

@@ -143,8 +143,8 @@ export class BodyFramer {
   }
 
   /**
-   * Takes bytes[start, end) as body. Answers the index just past the last byte that belongs to it, which is `end`
-   * while it goes on, or -1 when the framing is broken. After -1 the framer wants a new `begin`. It answers an earlier
+   * Takes bytes[start, end) as body. Returns the index just past the last byte that belongs to it, which is `end`
+   * while it goes on, or -1 when the framing is broken. After -1 the framer wants a new `begin`. It returns an earlier
    * index, without being complete, once `framingLeft` is used up: the rest is to be fed again.
    */
   feed(bytes: Uint8Array, start: number, end: number): number {
@@ -288,7 +288,7 @@ export class BodyFramer {
   /** Reads the trailers of an app. They go on once they are complete. */
   #readTrailers(bytes: Uint8Array, start: number, from: number, end: number): number {
     const isFirst = this.#trailing === undefined
-    // As nearly always.
+    // This is nearly always so.
     if (isFirst && bytes[from] === CR && bytes[from + 1] === LF && from + 1 < end)
       return this.#scanTrailers(bytes, from, end)
     const { loose = new LooseHead('trailers'), text: before = EMPTY } = this.#trailing ?? {}

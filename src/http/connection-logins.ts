@@ -17,7 +17,7 @@ export function schemesIn(bytes: Uint8Array, start: number, end: number): number
     while (at < end && (bytes[at] === SP || bytes[at] === TAB || bytes[at] === COMMA)) at++
     const from = at
     while (at < end && TOKEN[bytes[at]!] === 1) at++
-    // Behind the name of a parameter there is "=".
+    // The name of a parameter ends with "=".
     const isScheme = at > from && (at === end || bytes[at] === SP || bytes[at] === TAB || bytes[at] === COMMA)
     if (isScheme)
       schemes |= LOGINS.some(login => isSpelled(bytes, from, at, login)) ? LOGS_CONNECTION_IN : OTHER_SCHEME

@@ -22,8 +22,8 @@ export interface HeadEdits {
 }
 
 /**
- * The head as it is to be forwarded, to be parsed again; `undefined`: nothing changes. Throws a RangeError for names that
- * framing and routing stand on, and for what would not be one line.
+ * The head to forward, which is then parsed again; `undefined`: nothing changes. Throws a RangeError for names that framing
+ * and routing need, and for what would not be one line.
  */
 export function editHead(head: RequestHead, edits: HeadEdits): Uint8Array | undefined {
   const { bytes, fields } = head

@@ -5,7 +5,7 @@ import { ERRORS, type ErrorCode } from '../errors.ts'
 import type { RequestHead } from './head.ts'
 
 export interface ErrorAnswerOptions {
-  /** Makes a page for people, if `wantsHtml` says so; otherwise the response is JSON. */
+  /** Makes a page if `wantsHtml` is true; otherwise the response is JSON. */
   readonly page?: ErrorPage | undefined
   /** The request was HEAD: the same head, no body. */
   readonly head: boolean
@@ -73,7 +73,7 @@ export const APP_ANSWERED_HEADER = 'localtunnels-app-answered'
 
 const encoder = new TextEncoder()
 
-/** A whole HTTP/1.1 answer for a failed exchange. */
+/** A whole HTTP/1.1 response for a failed exchange. */
 export function errorAnswer(code: ErrorCode, options: ErrorAnswerOptions): Uint8Array {
   const entry = ERRORS[code]
   const { status = entry.status, headers = [] } = options

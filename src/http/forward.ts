@@ -120,7 +120,7 @@ export function forwardRequestHead(head: RequestHead, hop: Hop, into: Uint8Array
 export interface AnswerStyle {
   /** The connection ends behind this response. */
   readonly close: boolean
-  /** The visitor speaks HTTP/1.0 and the connection goes on. */
+  /** The visitor uses HTTP/1.0, and the connection stays open. */
   readonly keepAlive10: boolean
   /** Whether only the payload of the chunks is passed on. Left out: all of them. */
   readonly dropsChunks?: boolean

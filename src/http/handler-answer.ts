@@ -42,7 +42,7 @@ const CRLF = ascii('\r\n')
 
 /**
  * Sends the response. Resolves with whether the connection may go on; rejects when the body failed or its length is not
- * the one promised, and then the connection has to be cut: a truncated answer must not look complete.
+ * the one promised, and then the connection has to be cut: a truncated response must not look complete.
  */
 export async function sendAnswer(response: Response, to: AnswerTo, send: Send): Promise<boolean> {
   const { status } = response
@@ -62,7 +62,7 @@ export async function sendAnswer(response: Response, to: AnswerTo, send: Send): 
 
   try {
     const { pieces, rest } = await collect(reader)
-    // It may fail while the visitor takes what comes before it; then that is met below.
+    // The body may fail while the visitor reads earlier bytes; this is handled below.
     rest?.catch(ignore)
     const collected = pieces.reduce((sum, piece) => sum + piece.length, 0)
     const length = promised ?? (rest === undefined ? collected : undefined)

@@ -9,7 +9,10 @@ import { RequestBody, requestOf, type Scheme } from './handler-request.ts'
 import type { HeadLimits } from './head.ts'
 import { RequestReader } from './message-reader.ts'
 
-/** Answers a request in process: the `fetch` of Hono, Elysia, Bun.serve, or a plain function. Nothing: the request was upgraded. */
+/**
+ * Responds to a request in process: the `fetch` of Hono, Elysia, Bun.serve, or a plain function. Nothing: the request was
+ * upgraded.
+ */
 export type Handler = (request: Request) => Response | undefined | Promise<Response | undefined>
 
 /** A receiver of the bytes of a connection after its request was upgraded. */
@@ -53,7 +56,7 @@ export interface HandlerOptions {
   readonly offers?: (request: Request) => void
   /**
    * The handler of such a request has responded. It gets the receiver of the connection after the response of the upgrade was
-   * sent; `undefined`: nothing, the handler's answer counts.
+   * sent; `undefined`: nothing, the handler's response counts.
    */
   readonly upgraded?: (request: Request, sink: HandlerSink) => Switched | undefined
 }
@@ -140,7 +143,7 @@ export class HandlerConnection {
     while (at < bytes.length && !this.#isClosed) {
       const exchange = this.#exchange
       if (exchange !== undefined && reader.isComplete) {
-        // The next request waits until this one is answered.
+        // The next request waits until this one is responded to.
         this.#backlog.adopt(bytes, at, bytes.length)
         if (this.#backlog.length > (this.#options.maxPipelinedBytes ?? 65_536)) this.#pause()
         return
@@ -239,7 +242,7 @@ export class HandlerConnection {
       if (!this.#isClosed) this.#answered(exchange, goesOn)
     } catch (error) {
       if (this.#isClosed) return
-      // Without the query, which may hold secrets.
+      // The path only, because the query may have secrets.
       this.#options.failed?.(error, `${to.method} ${new URL(request.url).pathname}`)
       this.#cut(new Error('the answer failed', { cause: error }))
     }

@@ -164,7 +164,7 @@ export class RequestHead {
 }
 
 /**
- * Parses the head at `start`. Answers the index just past it; 0 when it is not complete; -1 when it is refused, see
+ * Parses the head at `start`. Returns the index just past it; 0 when it is not complete; -1 when it is refused, see
  * `head.refusal`, as soon as the bytes show it. Up to four empty lines in front are skipped.
  *
  * After a 0, call again with the same bytes and more behind them, in the same array or another. `start` says where

@@ -10,7 +10,7 @@
 //   Host: a \n Host: b \n       Host: a                  means nothing in a response
 //   \n                          (CRLF)                   RFC 9112 section 2.2: LF alone ends a line
 //
-// It only rewrites lines. Whether the result may be forwarded is for the strict parser to say.
+// Only rewrites lines. The strict parser decides whether the result may be forwarded.
 
 import { ascii, CR, isForbiddenInValue, LF, latin1 } from './characters.ts'
 import { CONTENT_LENGTH, HOST, kindOf, LOOKALIKE, TRANSFER_ENCODING } from './field-names.ts'
@@ -43,7 +43,8 @@ export class LooseHead {
   }
 
   /**
-   * Takes the lines that are complete in bytes[start, end), which begin with what it got before. Answers the bytes of the head, 0 when
+   * Takes the lines that are complete in bytes[start, end), which begin with what it got before. Returns the bytes of the
+   * head, 0 when
    * it is not complete, -1 when it is refused.
    */
   take(bytes: Uint8Array, start: number, end: number): number {

@@ -6,11 +6,7 @@ import { ERRORS, type ErrorCode, type ErrorEntry } from '../errors.ts'
 import type { ErrorPage } from './error-answer.ts'
 
 /** The codes whose remedy is to wait for the time in Retry-After. */
-const TIMED: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
-  'RATE_LIMITED',
-  'CREDENTIALS_THROTTLED',
-  'CIRCUIT_OPEN',
-])
+const TIMED: ReadonlySet<ErrorCode> = new Set<ErrorCode>(['RATE_LIMITED', 'CIRCUIT_OPEN'])
 
 /** A title and text for a visitor, who knows the app and its address, and nothing of tunnels. */
 type Words = readonly [title: string, text: string]
@@ -59,7 +55,6 @@ const WORDS: Partial<Record<ErrorCode, Words>> = {
     'This app asks for a certificate',
     'Choose yours when the browser asks, or ask the person who shares the app.',
   ],
-  CREDENTIALS_THROTTLED: ['Too many attempts', 'Too many wrong passwords came from your network.'],
   LINK_REFUSED: [
     'This link does not work any more',
     'It has expired, or was used or revoked. Ask the person who shares the app for a new one.',
@@ -114,7 +109,7 @@ export const errorPage: ErrorPage = (code, options) => {
   // A person does not see that header.
   const [, given] = options.headers?.find(([name]) => name.toLowerCase() === 'retry-after') ?? []
   const seconds = Number(given ?? options.retryAfterSeconds)
-  // It may be a date.
+  // The value may be a date.
   const isTimed = seconds > 0 && TIMED.has(code)
   const isCounted = isTimed && seconds <= MAX_COUNTED_SECONDS
   // A request that was refused for what it is will be refused again; anything else may work in a second.
@@ -128,7 +123,7 @@ export const errorPage: ErrorPage = (code, options) => {
   // The title of a page for visitors says it already.
   const what = options.detail ?? (meaning === `${title}.` ? '' : meaning)
   const isOwners = fault !== 'visitor' || WORDS[code] === undefined
-  const owner = `<div class="todo"><h2>${OWNERS[fault]}</h2><p>${withFlags(`${what} ${action}`.trim())}</p></div>`
+  const owner = `<div class="todo"><h2>${OWNERS[fault]}</h2><p>${withFlags(`${what} ${action}`.trim())}</p>${commandOf(code, options.host)}</div>`
   const html = shell(
     title,
     `${art(fault)}
@@ -151,6 +146,13 @@ const OWNERS: Readonly<Record<ErrorEntry['fault'], string>> = {
   client: 'Is it yours?',
   origin: 'Is it yours?',
   user: 'Is it yours?',
+}
+
+/** Returns the command with which the owner gets the name back. */
+function commandOf(code: ErrorCode, host: string): string {
+  const [name = '', ...domain] = host.split('.')
+  const isName = code === 'TUNNEL_NOT_FOUND' && domain.length > 0 && /^[a-z][a-z\d-]*$/.test(name)
+  return isName ? `<code>localtunnels 3000 --subdomain ${name}</code>` : ''
 }
 
 /** The way from the browser through the tunnel to the app, with the part that is broken. */
@@ -200,7 +202,10 @@ export function infoPage({ title, text, steps = [], ...frame }: Info): string {
     ([what, command]) => `<li>${escapeHtml(what)}<code>${escapeHtml(command)}</code></li>\n`,
   )
   const list = items.length === 0 ? '' : `<ol>\n${items.join('')}</ol>`
-  return shell(title, `<h1>${escapeHtml(title)}</h1>\n<p>${escapeHtml(text)}</p>\n${list}`, frame)
+  // The operator's name stands in this place, if there is one.
+  const mark =
+    list === '' || frame.branding?.name !== undefined ? '' : `<p class="brand">${MARK}localtunnels</p>\n`
+  return shell(title, `${mark}<h1>${escapeHtml(title)}</h1>\n<p>${escapeHtml(text)}</p>\n${list}`, frame)
 }
 
 /** Returns text whose flags are not broken at their dashes. */

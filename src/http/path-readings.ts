@@ -22,7 +22,7 @@ export function unescapeLetters(path: string): string {
 }
 
 /**
- * Returns the sign-in methods which apps may read a path: all escapes decoded, once or twice, or those of dots alone, as `new URL`
+ * Returns the ways in which apps may read a path: all escapes decoded, once or twice, or those of dots alone, as `new URL`
  * does; parameters removed before or after that; dot segments resolved, slashes made one, two slashes at the start as another
  * host, which `new URL(request.url, base)` makes of it, and `?`, `#` or NUL, once decoded, as the end, before or after it.
  * Letters that are not ASCII are bytes in all readings. `undefined`: there is too much to look at.
@@ -32,11 +32,10 @@ export function readingsOf(target: string): readonly string[] | undefined {
   if (path.length > MAX_CHARS || (path.match(ODD)?.length ?? 0) > MAX_ODD) return undefined
   const readings = new Set<string>()
   const done = new Set<string>()
-  for (const start of [path, withoutParameters(path)]) {
-    let current = start
-    for (let round = 0; round < 3; round++) {
-      const slashed = current.replaceAll('\\', '/')
-      const forms = new Set([current, slashed, current.replace(DOT, '.'), slashed.replace(DOT, '.')])
+  for (const start of [path, withoutParameters(path)])
+    for (const current of spellingsOf(start)) {
+      const forms = new Set([current, current.replaceAll('\\', '/')])
+      for (const one of [...forms]) forms.add(one.replace(DOT, '.'))
       // `new URL` takes out tabs, line ends and blanks behind, and looks for the end, before it resolves dots.
       for (const one of [...forms]) {
         const bare = trimmed(one.replace(/[\t\n\r]/g, ''))
@@ -51,13 +50,45 @@ export function readingsOf(target: string): readonly string[] | undefined {
         addReadings(readings, one)
         if (readings.size > MAX_READINGS) return undefined
       }
-      const next = decoded(current)
-      if (next === current) break
-      current = next
     }
-  }
   for (const one of [...readings]) readings.add(one.replace(END, ''))
   return [...readings]
+}
+
+/**
+ * Whether a path, however an app reads it, stays below a prefix in front of it. `isFirst`: the prefix is empty, and two slashes would
+ * name a host. Unlike `readingsOf`, it looks at paths of any length.
+ */
+export function staysBelow(path: string, isFirst: boolean): boolean {
+  if (isPlain(path)) return true
+  for (const form of spellingsOf(unescapeLetters(path)))
+    if (climbs(form, isFirst) || climbs(form.replaceAll('\\', '/'), isFirst)) return false
+  return true
+}
+
+/** Returns the path with its escapes decoded not, once or twice, each with overlong characters and without. */
+function spellingsOf(path: string): ReadonlySet<string> {
+  const all = new Set<string>()
+  let current: ReadonlySet<string> = new Set([path])
+  for (let round = 0; round < 3; round++) {
+    current = new Set([...current].flatMap(one => [one, one.replace(OVERLONG, shortest)]))
+    for (const one of current) all.add(one)
+    current = new Set([...current].map(decoded))
+  }
+  return all
+}
+
+function climbs(path: string, isFirst: boolean): boolean {
+  const segments = path.replace(/[\t\n\r\0]/g, '').split('/')
+  if (isFirst && segments.length > 2 && segments[1] === '') return true
+  let depth = 0
+  for (const segment of segments) {
+    const name = trimmed(segment.replace(DOT, '.').replace(/[?#;].*$/s, ''))
+    if (name === '..') depth--
+    else if (name !== '' && name !== '.') depth++
+    if (depth < 0) return true
+  }
+  return false
 }
 
 /**
@@ -97,9 +128,9 @@ function trimmed(path: string): string {
 
 /** Decodes a path. IIS reads `%u002e` as a dot. */
 function decoded(path: string): string {
-  return path
-    .replace(/%(?:u00)?([0-9a-f]{2})/gi, (_, hex: string) => String.fromCharCode(Number.parseInt(hex, 16)))
-    .replace(OVERLONG, shortest)
+  return path.replace(/%(?:u00)?([0-9a-f]{2})/gi, (_, hex: string) =>
+    String.fromCharCode(Number.parseInt(hex, 16)),
+  )
 }
 
 /** The same character in as few bytes as it needs. */

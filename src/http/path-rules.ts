@@ -105,7 +105,7 @@ function isBelow(path: string, prefix: string): boolean {
 export function isSurelyBelow(target: string, prefix: string): boolean {
   const path = pathOf(target)
   const above = unescapeLetters(prefix)
-  // Spelled as it was meant, however strangely.
+  // The path is spelled strangely, but on purpose.
   if (path === above) return true
   if (hasOneReading(path)) return isBelow(path, above)
   const prefixes = readingsOf(above)

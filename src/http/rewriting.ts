@@ -1,6 +1,8 @@
 // Names of an app that its visitors do not have, translated both ways: in headers, and in the paths that these and the request name. Bodies
 // are never changed.
 
+import { staysBelow } from './path-readings.ts'
+
 /** The headers that can be translated: `location` has Content-Location too, `cookies` Domain and Path of Set-Cookie. */
 export const REWRITABLE = ['location', 'cookies', 'referer', 'origin', 'destination'] as const
 
@@ -59,10 +61,16 @@ export class Rewriting {
     this.#names = [{ name: own.name, port }, ...(hostHeader === undefined ? [] : [hostOf(hostHeader)])]
   }
 
-  /** Returns the path and query for the app. */
-  target(path: string): string {
-    if (!path.startsWith('/')) return path
-    return this.#add + (below(this.#strip, path) ?? path)
+  /**
+   * Returns the path and query for the app. `undefined` if the path is not below the removed prefix, or an app could read the
+   * result as one that is not below the added prefix: rules for the paths of visitors would not hold for it.
+   */
+  target(path: string): string | undefined {
+    if (!path.startsWith('/') || this.#strip + this.#add === '') return path
+    const own = below(this.#strip, path)
+    return own !== undefined && staysBelow(own.replace(/[?#].*$/s, ''), this.#add === '')
+      ? this.#add + own
+      : undefined
   }
 
   /** The value of a request's header as the app gets it. `name` is lower-case; `host`: that of the visitor, with its port. */
@@ -70,9 +78,11 @@ export class Rewriting {
     if (!this.#rewrites(name)) return value
     const [, scheme, authority = '', rest = ''] = URL_PARTS.exec(value) ?? []
     if (scheme === undefined)
-      return name === 'destination' && isPath(value) ? this.#placed(this.target(value), value) : value
+      return name === 'destination' && isPath(value)
+        ? this.#placed(this.target(value) ?? value, value)
+        : value
     if (plain(authority, scheme) !== plain(host, scheme)) return value
-    const path = name === 'origin' ? rest : this.target(rest)
+    const path = name === 'origin' ? rest : (this.target(rest) ?? rest)
     return (this.#origin ?? `${scheme}//${authority}`) + path
   }
 
@@ -112,11 +122,11 @@ export class Rewriting {
       const at = attribute.indexOf('=')
       const name = (at < 0 ? attribute : attribute.slice(0, at)).trim().toLowerCase()
       const text = at < 0 ? '' : attribute.slice(at + 1).trim()
-      // Without a domain, it belongs to the host of the visitor alone.
+      // A cookie without a domain belongs to the host of the visitor alone.
       if (name === 'domain' && this.#isAppsDomain(text)) return []
       if (name !== 'path' || isRooted || !text.startsWith('/')) return [attribute]
       const path = this.#toVisitor(text)
-      // With a slash at its end, it would not be sent to the path without one.
+      // A path that ends with a slash would exclude the path without one.
       const isLonger = path.length > 1 && (text === '/' || !text.endsWith('/'))
       return path === text ? [attribute] : [` Path=${isLonger ? path.replace(/\/$/, '') : path}`]
     })

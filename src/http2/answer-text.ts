@@ -1,4 +1,4 @@
-// Responses of HTTP/2 as heads of HTTP/1.1, for `parseResponseHead` to judge, and trailers of either message.
+// Writes responses of HTTP/2 as HTTP/1.1 text, which `parseResponseHead` checks, and trailers of either message.
 
 import { BodyFramer } from '../http/body.ts'
 import * as Field from '../http/field-names.ts'
@@ -27,7 +27,8 @@ export interface AnswerTerms {
 }
 
 /**
- * Writes a response, interim ones too, as a head of HTTP/1.1 to `into` from `at` on, which has room for `maxTextBytes`. Answers where
+ * Writes a response, interim ones too, as a head of HTTP/1.1 to `into` from `at` on, which has room for `maxTextBytes`.
+ * Returns where
  * it ends, or -1 when it is malformed: see `list.problem`. The text says of the body what HTTP/2 says by its frames: chunks where
  * there is no length, a length of 0 where there is no body.
  */
@@ -85,7 +86,8 @@ function readStatus(list: FieldList): number {
 const framer = new BodyFramer()
 
 /**
- * Writes trailers, of a request or a response, as the end of a chunked body: the last chunk, the lines, the blank line. Answers where
+ * Writes trailers, of a request or a response, as the end of a chunked body: the last chunk, the lines, the blank line.
+ * Returns where
  * it ends, or -1 when they are malformed: see `list.problem`. `isApps`: the reader of the text leaves out what HTTP/1.1 does not let
  * through; of others this is malformed as well.
  */

@@ -14,7 +14,7 @@ export interface FrameHandler {
    */
   frame(type: number, flags: number, stream: number, length: number): void
   /**
-   * Called with bytes[start, end), a piece of the payload of a DATA frame, without padding. The array is the handler's to keep.
+   * Called with bytes[start, end), a piece of the payload of a DATA frame, without padding. The array is only valid during the call.
    */
   data(stream: number, bytes: Uint8Array, start: number, end: number): void
   /** A DATA frame is complete. `padding`: how much of its length was not data. */
@@ -48,7 +48,7 @@ export interface FrameHandler {
 export interface FrameDecoderOptions {
   /** A server expects the preface first. */
   readonly role: 'server' | 'client'
-  /** The SETTINGS_MAX_FRAME_SIZE of this side. 16384 unless told. */
+  /** The SETTINGS_MAX_FRAME_SIZE of this side. Default 16,384 bytes. */
   readonly maxFrameBytes?: number
   /** A longer field block ends the connection: it cannot be decoded, and then the tables differ. */
   readonly maxBlockBytes: number
@@ -122,7 +122,7 @@ export class FrameDecoder {
     this.#isStopped = true
   }
 
-  /** Takes bytes[start, end), or `framesLeft` frames of them. Answers what ends the connection. */
+  /** Takes bytes[start, end), or `framesLeft` frames of them. Returns what ends the connection. */
   receive(bytes: Uint8Array, start = 0, end: number = bytes.length): Fault | undefined {
     let at = start
     // A frame without payload is complete with its header; all others want a byte.
@@ -269,7 +269,7 @@ export class FrameDecoder {
     return next
   }
 
-  /** Collects until there are `wanted` bytes. Answers how far it came. Grows with what arrived, never by the declared length. */
+  /** Collects until there are `wanted` bytes. Returns how far it came. Grows with what arrived, never by the declared length. */
   #collect(bytes: Uint8Array, at: number, end: number, wanted: number): number {
     const taken = Math.min(wanted - this.#partialLength, end - at)
     this.#partial = roomFor(this.#partial, this.#partialLength, taken)

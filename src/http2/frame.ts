@@ -124,7 +124,7 @@ export function maxHeadersBytes(blockBytes: number, maxFrameBytes: number): numb
 
 /**
  * Puts the field block that lies in into[at + 9, end) into HEADERS, and CONTINUATION frames behind it where one frame does not hold
- * it. Answers where they end; the array has room for `maxHeadersBytes` from `at` on. The encoder leaves nine bytes in
+ * it. Returns where they end; the array has room for `maxHeadersBytes` from `at` on. The encoder leaves nine bytes in
  * front, so that a block, whose length is not known before, is not copied.
  */
 export function frameHeaders(
@@ -142,7 +142,7 @@ export function frameHeaders(
     writeFrameHeader(into, at, HEADERS, flags | END_HEADERS, stream, length)
     return end
   }
-  // From the back, as each piece moves behind the headers of those in front of it.
+  // Starts at the end, because each piece moves behind the headers of earlier ones.
   const pieces = Math.ceil(length / maxFrameBytes)
   for (let piece = pieces - 1; piece > 0; piece--) {
     const from = start + piece * maxFrameBytes

@@ -1,4 +1,4 @@
-// Heads of HTTP/1.1, as the parsers of `http/` left them, as field blocks of HTTP/2; and trailers.
+// Writes parsed HTTP/1.1 heads and trailers as field blocks of HTTP/2.
 
 import { ascii, SLASH } from '../http/characters.ts'
 import * as Field from '../http/field-names.ts'
@@ -31,7 +31,7 @@ export function maxHeadBlockBytes(head: RequestHead | ResponseHead): number {
 }
 
 /**
- * Encodes a response, interim ones too, to `into` from `at` on, which has room for `maxHeadBlockBytes`. Answers where the block
+ * Encodes a response, interim ones too, to `into` from `at` on, which has room for `maxHeadBlockBytes`. Returns where the block
  * ends. Lines about the connection to the origin stay out. A 101 becomes the 200 of an extended CONNECT (RFC 8441).
  */
 export function encodeResponseHead(

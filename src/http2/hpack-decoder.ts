@@ -11,7 +11,7 @@ const MAX_INTEGER_BYTES = 4
 export interface HpackDecoderOptions {
   /** The maximum size of a list as RFC 7541 counts it. Of a block with more, no field is kept. */
   readonly maxListBytes: number
-  /** The table size in force: what this side announced and the peer acknowledged. 4096 unless told. */
+  /** The table size in force: the one that this side announced and the peer acknowledged. Default 4,096 bytes. */
   readonly maxTableBytes?: number
 }
 
@@ -48,7 +48,7 @@ export class HpackDecoder {
 
   /**
    * Decodes bytes[start, end), one whole field block, into `list`. False: COMPRESSION_ERROR, see `problem`. A block of more than
-   * `maxListBytes` is not an error: `list.isTooLarge` says so, and the connection goes on.
+   * `maxListBytes` is not an error: it sets `list.isTooLarge`, and the connection stays open.
    */
   decode(bytes: Uint8Array, start: number, end: number, list: FieldList): boolean {
     list.clear()

@@ -80,8 +80,8 @@ export function maxDecodedBytes(length: number): number {
 }
 
 /**
- * Decodes bytes[start, end) to `into` from `at` on, which has room for `maxDecodedBytes`. Answers where it ends, or -1 when it is
- * no Huffman string: EOS in it, padding of eight bits or more, or padding that is not all ones.
+ * Decodes bytes[start, end) to `into` from `at` on, which has room for `maxDecodedBytes`. Returns where it ends, or -1 if it
+ * is not a Huffman string: EOS in it, padding of eight bits or more, or padding that is not all ones.
  */
 export function decodeHuffman(
   bytes: Uint8Array,
@@ -126,7 +126,7 @@ export function encodeHuffman(
     const byte = bytes[from]!
     let code = CODES[byte]!
     let bits = BITS[byte]!
-    // At most seven bits are pending, so 24 more fit into the 31 that stay positive.
+    // There are at most seven pending bits, so 24 more fit into the 31 that stay positive.
     if (bits > 24) {
       bits -= 16
       pending = (pending << bits) | (code >>> 16)

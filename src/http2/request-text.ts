@@ -1,8 +1,8 @@
-// Requests of HTTP/2 as heads of HTTP/1.1, for `parseRequestHead` to judge: so every rule for those holds for these.
+// Writes requests of HTTP/2 as HTTP/1.1 text, which `parseRequestHead` checks, so that the same rules hold.
 //
 //   :method GET  :path /a?b  :authority a.example  accept */*   →   GET /a?b HTTP/1.1  Host: a.example  accept: */*
 //
-// It refuses what RFC 9113 section 8 calls malformed, a stream error PROTOCOL_ERROR, and what the text could not show.
+// Refuses requests that RFC 9113 section 8 calls malformed, a stream error PROTOCOL_ERROR, and what the text could not show.
 
 import { isSameText, isSpelled, SEMICOLON, SLASH, SP, TOKEN } from '../http/characters.ts'
 import * as Field from '../http/field-names.ts'
@@ -30,7 +30,7 @@ const COOKIE = 'cookie'
 const pseudo = { method: -1, scheme: -1, authority: -1, path: -1, protocol: -1, end: 0 }
 
 /**
- * Writes the request as a head of HTTP/1.1 to `into` from `at` on, which has room for `maxTextBytes` and the key. Answers where it
+ * Writes the request as a head of HTTP/1.1 to `into` from `at` on, which has room for `maxTextBytes` and the key. Returns where it
  * ends, or -1 when it is malformed: see `list.problem`. Cookie crumbs become one line; a body without a length becomes chunks.
  *
  * `isLast`: no body follows. `webSocketKey`: an extended CONNECT (RFC 8441) becomes an upgrade with this Sec-WebSocket-Key; empty:

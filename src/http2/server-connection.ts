@@ -21,8 +21,8 @@ export const STREAM_WINDOW_BYTES = 262_144
 export const CONNECTION_WINDOW_BYTES = 1_048_576
 /** The maximum number of request bytes after its complete response: visitors that continue may end it themselves. */
 export const MAX_DROPPED_BYTES = 16_777_216
-/** The number of round trips without any of them. A visitor may answer some PINGs before it uses a window that grew. */
-export const QUIET_TRIPS = 4
+/** The number of periods without any of them, as `endPeriod` counts. */
+export const QUIET_PERIODS = 2
 /** The maximum number of CONTINUATION frames in a head. Senders of many frames fill them: four hold the largest head. */
 export const MAX_CONTINUATIONS = 16
 /**
@@ -239,6 +239,8 @@ export class ServerConnection implements FrameHandler {
   #requestEnded(stream: ServerStream, trailers: FieldList | undefined): void {
     stream.isRequestEnded = true
     stream.handler.ended(trailers)
+    // curl 7.88 sees that both ways have ended once a frame comes behind that.
+    if (stream.isDropping) this.#ping(stream)
     if (stream.isAnswerEnded) this.#remove(stream, false)
   }
 
@@ -278,10 +280,7 @@ export class ServerConnection implements FrameHandler {
   pong(bytes: Uint8Array, start: number): void {
     // Stream 0 is that of `shutDown`.
     const stream = this.#streams.get(Frame.readU32(bytes, start))
-    if (stream?.isDropping === true) {
-      if (++stream.quietTrips === QUIET_TRIPS) this.#endDropping(stream)
-      else this.#makeTrip(stream)
-    }
+    if (stream !== undefined) stream.hasReplied = true
     if (this.#isShuttingDown && this.#lastServed === NO_LAST_STREAM) this.#host.sawGoaway()
   }
 
@@ -318,18 +317,30 @@ export class ServerConnection implements FrameHandler {
   }
 
   /**
-   * The answer is complete before the request: what still comes is dropped. The peer gets RST_STREAM (RFC 9113 section 8.1) once it
-   * sends nothing for some round trips, having read the response, or too much. In one read with the response, clients would lose that; while they
+   * The response is complete before the request: what still comes is dropped. The peer gets RST_STREAM (RFC 9113 section 8.1) once it
+   * sends nothing for some time, having read the response, or too much. In one read with the response, clients would lose that; while they
    * go on with an upload, curl 7.88 takes it for a fault, and httpx 0.28 waits without limit.
    */
   dropRequest(stream: ServerStream): void {
     if (stream.isClosed || stream.isDropping) return
     this.consumed(stream, stream.heldBytes)
     stream.isDropping = true
-    this.#makeTrip(stream)
+    this.#ping(stream)
   }
 
-  #makeTrip(stream: ServerStream): void {
+  /**
+   * Ends a period of a dropped request. Returns whether the peer replied to a PING in each of the last periods, and sent nothing else. The
+   * caller keeps them apart in time: as long as frames come, curl 7.88 reads, before it sends the body that it owes.
+   */
+  endPeriod(stream: ServerStream): boolean {
+    if (!stream.hasReplied) return false
+    stream.hasReplied = false
+    if (++stream.quietPeriods === QUIET_PERIODS) return true
+    this.#ping(stream)
+    return false
+  }
+
+  #ping(stream: ServerStream): void {
     const payload = new Uint8Array(8)
     Frame.writeU32(payload, 0, stream.id)
     this.sender.ping(false, payload, 0)
@@ -338,14 +349,13 @@ export class ServerConnection implements FrameHandler {
   #drop(stream: ServerStream, count: number): void {
     this.#consumed(count)
     stream.droppedBytes += count
-    stream.quietTrips = 0
+    // The period of these bytes is not counted either.
+    stream.quietPeriods = -1
     if (stream.droppedBytes < MAX_DROPPED_BYTES) this.#giveBack(stream, count)
-    else this.#endDropping(stream)
-  }
-
-  #endDropping(stream: ServerStream): void {
-    this.resetStream(stream, Code.NO_ERROR)
-    stream.handler.reset()
+    else {
+      this.resetStream(stream, Code.NO_ERROR)
+      stream.handler.reset()
+    }
   }
 
   /** A request, or what belongs to it, breaks a rule: cuts the stream, and counts against those who do that all the time. */

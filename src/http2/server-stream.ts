@@ -26,6 +26,7 @@ export interface StreamOwner {
   refuse(stream: ServerStream, code: number): void
   resetStream(stream: ServerStream, code: number): void
   dropRequest(stream: ServerStream): void
+  endPeriod(stream: ServerStream): boolean
 }
 
 /** The operations of `FrameSender` that a stream needs. */
@@ -55,8 +56,10 @@ export class ServerStream {
   /** The rest of its request is dropped. */
   isDropping = false
   droppedBytes = 0
-  /** The number of PING replies since. */
-  quietTrips = 0
+  /** Whether the peer has replied to the last PING about it. */
+  hasReplied = false
+  /** The number of periods since it sent something. */
+  quietPeriods = 0
   /** Bytes that came and were not consumed. */
   heldBytes = 0
 
@@ -69,7 +72,7 @@ export class ServerStream {
     this.receiving = new ReceiveWindow(receiveBytes)
   }
 
-  // ── For the code that responses on it ────────────────────────────────────────────────────────────────────────
+  // ── For the code that responds on it ────────────────────────────────────────────────────────────────────────
 
   get isBlocked(): boolean {
     return this.#owner.sender.isBlocked
@@ -113,5 +116,9 @@ export class ServerStream {
 
   dropRequest(): void {
     this.#owner.dropRequest(this)
+  }
+
+  endPeriod(): boolean {
+    return this.#owner.endPeriod(this)
   }
 }

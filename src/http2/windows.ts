@@ -49,14 +49,14 @@ export class ReceiveWindow {
     return true
   }
 
-  /** Counts bytes as passed on. Answers the increment of a WINDOW_UPDATE to send now, or 0. */
+  /** Counts bytes as passed on. Returns the increment of a WINDOW_UPDATE to send now, or 0. */
   consume(bytes: number): number {
     this.consumed += bytes
     // At half: earlier costs a frame for every few bytes, later lets the peer run dry on long ways.
     return this.consumed * 2 >= this.size ? this.giveBack() : 0
   }
 
-  /** Gives back what was consumed, however little. Answers the increment, or 0. */
+  /** Returns the credit of all consumed bytes to the peer. Returns the increment, or 0. */
   giveBack(): number {
     const increment = this.consumed
     this.consumed = 0
@@ -64,7 +64,7 @@ export class ReceiveWindow {
     return increment
   }
 
-  /** A larger size, at most 2^31 - 1. Answers the increment of the WINDOW_UPDATE that tells the peer. */
+  /** A larger size, at most 2^31 - 1. Returns the increment of the WINDOW_UPDATE that tells the peer. */
   enlarge(bytes: number): number {
     const increment = bytes - this.size
     this.size = bytes

@@ -28,7 +28,8 @@ const FRAMING = new Set([
 ])
 
 /**
- * Reads a request from a file of `localtunnels fixture save`, and responses what `fetch` answers to it. Secrets that the file has not are
+ * Reads a request from a file of `localtunnels fixture save`, and resolves with the response of `fetch`. Secrets that the
+ * file has not are
  * left out. Rejects with `OPTION_INVALID` for a file that is not a request.
  */
 export async function deliver(

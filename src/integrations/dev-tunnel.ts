@@ -24,7 +24,7 @@ export function leadTo(tunnel: HeldTunnel, address: AddressInfo | string | null,
   else tunnel.lead({ port: address.port })
 }
 
-/** In the shape in which Vite and Nuxt show their own URLs. */
+/** Formatted like the URLs of Vite and Nuxt. */
 export function urlLine({ url, failure }: HeldTunnel): string {
   const why = failure === undefined ? 'paused' : 'none'
   return `  ${pc.green('➜')}  ${pc.bold('Tunnel')}:  ${url === undefined ? pc.dim(why) : pc.cyan(url)}`

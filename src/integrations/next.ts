@@ -36,11 +36,11 @@ function allow<Config extends object>(config: Config, { hostname, host }: URL): 
   const actions = experimental?.serverActions
   return {
     ...config,
-    // By name alone, without a port.
+    // The host name without a port.
     allowedDevOrigins: [...allowedDevOrigins, hostname],
     experimental: {
       ...experimental,
-      // By Host header, with one.
+      // The Host header, with a port.
       serverActions: { ...actions, allowedOrigins: [...(actions?.allowedOrigins ?? []), host] },
     },
   }

@@ -35,7 +35,7 @@ export interface TestTunnel extends AsyncDisposable {
 }
 
 /**
- * Gives a URL to a function that responses requests, a port, or what options say, and keeps all that comes. Rejects as
+ * Gives a URL to a function that responds to requests, a port, or what options say, and keeps all that comes. Rejects as
  * `TunnelClient.connect` does. The server on this machine needs Bun, also next to tests that run on Node: without,
  * `RUNTIME_UNSUPPORTED`.
  */

@@ -1,4 +1,4 @@
-// A wall: which addresses may visit, by CIDR and by country.
+// An access rule: the addresses that may visit, by CIDR and by country.
 
 import { isIP } from 'node:net'
 import { type Countries, countryOf, isInCountry } from '../countries.ts'

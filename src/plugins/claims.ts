@@ -59,7 +59,7 @@ export function ambiguityOf(pattern: string): string | undefined {
 
 /** The pattern with claims in place of their names; `undefined`: the token lacks one, or it is not a part of a name. */
 export function withClaims(pattern: string, payload: JWTPayload): string | undefined {
-  // With more in the pattern the dashes of a slash would not say where the claim ends.
+  // If the pattern had more, the dashes of a slash would not mark the end of the claim.
   const isAlone = pattern.match(CLAIM)?.length === 1 && !pattern.includes('*')
   let isWhole = true
   const name = pattern.replace(CLAIM, (_, claim: string) => {

@@ -5,7 +5,7 @@ import type { CertificateRule, GuardDefinition, JwtRule, LoginRule, WaysDefiniti
 import { MAX_REVOKED } from '../guard.ts'
 import { dashedName } from '../http/edit-head.ts'
 
-/** Throws `OPTION_INVALID`. A field that is not known here may be a wall of a newer client: it is refused, not ignored. */
+/** Throws `OPTION_INVALID`. An unknown field may be an access rule of a newer client: it is refused, not ignored. */
 export function parseDefinition(given: unknown): GuardDefinition {
   const fields = tableOf(given, 'guard')
   const {

@@ -1,10 +1,10 @@
-// Whose password is hashed next: hashing takes a core some 40 ms and 16 MB, and any stranger can ask for it.
+// The order of password hashes: one takes about 40 ms of a core and 16 MB, and any stranger can ask for it.
 
 import { deferred } from '../deferred.ts'
 
 /** The maximum number of hashes at once, for all tunnels of the process. */
 const MAX_AT_ONCE = 2
-/** The maximum number of waiting hashes of one guard. If exceeded: 429 `CREDENTIALS_THROTTLED`. */
+/** The maximum number of waiting hashes of one guard. If exceeded: 429 `RATE_LIMITED`. */
 const MAX_WAITING = 50
 
 /** Guards take turns, so that guesses at one tunnel do not keep out the visitors of another. */
@@ -40,7 +40,7 @@ export class HashTurns {
     const [guard, waiting] = first
     this.#waiting.delete(guard)
     const turn = waiting.shift()
-    // Behind all others.
+    // Put at the end of the queue.
     if (waiting.length > 0) this.#waiting.set(guard, waiting)
     turn?.()
   }

@@ -46,7 +46,7 @@ export class Kept {
   /** The end of a subscription, while an entry may end on another server. */
   #stopListening: (() => void) | undefined
 
-  /** Makes a collection. `elsewhere` reports what ended on other servers. `undefined` if there are none. */
+  /** Makes a collection. `elsewhere` reports sessions that ended on other servers. `undefined` if there are none. */
   constructor(elsewhere?: EndsElsewhere) {
     this.#elsewhere = elsewhere
   }

@@ -78,7 +78,7 @@ export class LineWriter {
 
   #plan(): void {
     if (this.#planned !== undefined) return
-    // At least all lines of this turn in one write.
+    // One write has at least all lines of this turn.
     const waitMs = Math.max(0, this.#writtenAt + GATHER_MS - performance.now())
     this.#planned = setTimeout(() => this.#writeQueue(), waitMs)
   }

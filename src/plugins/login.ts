@@ -74,7 +74,7 @@ export class Login implements Way {
         nonce,
         ...(isOther && { prompt: promptOf(configuration) }),
       })
-      // In the browser that began: another one that is led to the callback has no such cookie.
+      // Only the browser that started the login has this cookie, not another one that is led to the callback.
       const exp = Math.floor(Date.now() / 1_000) + LOGIN_SECONDS
       // Other paths lead to its page, or to the first one.
       const kept = [to, to.replace(/\?.*/, '')].find(one => one.length <= MAX_KEPT_CHARS) ?? '/'

@@ -155,7 +155,7 @@ class Making {
 
 const OPEN: Rule = { ways: [] }
 
-/** A wall: after this time no visitor passes. */
+/** An access rule: after this time no visitor passes. */
 class Expiry implements Guard {
   readonly name = 'ttl'
   readonly #endsAt: number

@@ -80,7 +80,7 @@ class Telemetry implements Observer {
     span.end()
   }
 
-  /** Names as in the semantic conventions for HTTP spans, version 1.23 and later. */
+  /** The names follow the semantic conventions for HTTP spans since version 1.23.0. */
   #begin(
     { id, kind, method, target, host, address, tunnel, requestId }: Seen,
     parent: string | undefined,
@@ -88,7 +88,7 @@ class Telemetry implements Observer {
     const { trace, ROOT_CONTEXT, SpanKind } = this.#api
     const remote = parent && contextOf(parent)
     const span = this.#tracer.startSpan(
-      // Of the names that a path could have there are too many.
+      // A path could have too many names.
       kind === 'http' ? methodOf(method) : kind,
       {
         kind: SpanKind.SERVER,

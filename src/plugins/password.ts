@@ -1,4 +1,4 @@
-// A sign-in method: one shared password. A page asks people for it, programs send it by HTTP Basic with any user name.
+// A sign-in method: one shared password. A page asks people for it, programs send it with HTTP Basic and any user name.
 
 import { timingSafeEqual } from 'node:crypto'
 import { ERRORS, type ErrorCode } from '../errors.ts'
@@ -92,13 +92,13 @@ export class Password implements Way {
   }
 
   async #checkOne(source: string, key: string, password: string): Promise<Fault | undefined> {
-    if (this.#wrong.waitOf(source, performance.now()) > 0) return 'CREDENTIALS_THROTTLED'
+    if (this.#wrong.waitOf(source, performance.now()) > 0) return 'RATE_LIMITED'
     if (password.length === 0 || password.length > 256) return 'CREDENTIALS_REFUSED'
     if (this.#known.has(key)) return undefined
     // Counted before the response is known: guesses that run at the same time must not be one guess.
     this.#wrong.count(source, performance.now())
     const hash = await this.#turns.take(this.#guard, () => hashPassword(password, this.#salt))
-    if (hash === undefined) return 'CREDENTIALS_THROTTLED'
+    if (hash === undefined) return 'RATE_LIMITED'
     if (hash.length !== this.#hash.length || !timingSafeEqual(hash, this.#hash)) return 'CREDENTIALS_REFUSED'
     this.#wrong.giveBack(source)
     this.#known.add(key)
@@ -110,7 +110,7 @@ export class Password implements Way {
   }
 }
 
-type Fault = 'CREDENTIALS_REFUSED' | 'CREDENTIALS_THROTTLED'
+type Fault = 'CREDENTIALS_REFUSED' | 'RATE_LIMITED'
 
 const ENTRY = { used: ['authorization'] } as const
 
@@ -119,15 +119,14 @@ function keyOf(password: string): string {
 }
 
 function retryAfter(fault: Fault): readonly HeaderLine[] {
-  return fault === 'CREDENTIALS_THROTTLED'
+  return fault === 'RATE_LIMITED'
     ? [['retry-after', String(WRONG_PASSWORDS.windowMs / WRONG_PASSWORDS.limit / 1_000)]]
     : []
 }
 
 const WARNINGS: Partial<Record<ErrorCode, string>> = {
   CREDENTIALS_REFUSED: 'That is not the password. Try again.',
-  CREDENTIALS_THROTTLED:
-    'Too many wrong passwords came from your address. Wait a few seconds, then try again.',
+  RATE_LIMITED: 'Too many wrong passwords came from your address. Wait a few seconds, then try again.',
 }
 
 function page(

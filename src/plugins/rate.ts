@@ -1,4 +1,5 @@
-// A wall: how many requests one address may make in a window, or all visitors of a tunnel, or of a token's tunnels.
+// An access rule: the number of requests that one address may make in a window, or all visitors of a tunnel, or of a token's
+// tunnels.
 
 import { TunnelError } from '../errors.ts'
 import { Gcra, isAllowance, rateLimited } from '../gcra.ts'

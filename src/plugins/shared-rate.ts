@@ -1,4 +1,4 @@
-// A wall: a rate that several servers keep together. Each has a share of it, and asks for the next when that is used up.
+// An access rule: a rate that several servers share. Each asks for another share when its own is used up.
 
 import { Gcra, rateLimited } from '../gcra.ts'
 import type { RateRule } from '../guard.ts'

@@ -98,7 +98,7 @@ export class TunnelGuard implements Guard, Sessions {
     return this.#admitRequest({ ...visitor, head: visitor.head })
   }
 
-  /** Walls alone: a visitor that they let pass needs no look at its head. */
+  /** Access rules only: the head of a visitor that passes is not read. */
   allot(visitor: Admittance): Allotment | 'all' | undefined {
     const { walls } = this.#parts
     if (!this.#leavesHeads) return undefined
@@ -333,7 +333,7 @@ export class TunnelGuard implements Guard, Sessions {
   #renewed(permission: Permission, before: SessionStore): Permission | undefined {
     const { visitor, path, way, ids } = permission
     const { walls, paths, book } = this.#parts
-    // For a rate it was counted when it came.
+    // The rate counted the visitor at its arrival.
     if (walls.some(wall => !(wall instanceof Rate) && wall.admit(visitor) !== undefined)) return undefined
     const renewed = { ...permission, endsAt: this.#endOf(permission.endsAt) }
     if (path === undefined) return renewed

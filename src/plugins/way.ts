@@ -61,7 +61,7 @@ export type WayKind = 'password' | 'bearer' | 'jwt' | 'links' | 'login' | 'certi
 
 /** The operations of the guard that a method with sessions needs. */
 export interface Sessions {
-  /** Answers with the way to `to` and the cookie of a session that lets in by this way. */
+  /** Responds with the way to `to` and the cookie of a session that lets in by this way. */
   begin(
     visitor: Request,
     way: Way,

@@ -1,5 +1,6 @@
 // Carrier bytes in transit to the decoder: in portions, so that one session never holds up the others.
 
+import { copyOf } from '../bytes.ts'
 import type { ErrorCode } from '../errors.ts'
 import { FrameDecoder, type FrameHandler } from '../wire/frame.ts'
 import type { Carrier } from './carrier.ts'
@@ -25,7 +26,7 @@ export class Arrivals implements Waiting {
   readonly #turns: Turns | undefined
   readonly #decoder: FrameDecoder
   /** The bytes that arrived and wait for the session's turn. In the meantime the carrier is not read. */
-  readonly #unread: { readonly bytes: Uint8Array; readonly start: number; readonly end: number }[] = []
+  readonly #unread: Uint8Array[] = []
 
   /** Makes the arrivals. Without `turns` everything is decoded at once. */
   constructor(owner: ArrivalsOwner, carrier: Carrier, frames: FrameHandler, turns: Turns | undefined) {
@@ -40,7 +41,7 @@ export class Arrivals implements Waiting {
     if (this.#owner.isClosed) return
     this.#owner.heard()
     if (this.#unread.length === 0) this.#decode(bytes, start, end)
-    else this.#unread.push({ bytes, start, end })
+    else this.#unread.push(copyOf(bytes, start, end))
   }
 
   /** The session is over: nothing more is decoded. */
@@ -54,14 +55,14 @@ export class Arrivals implements Waiting {
     this.#owner.guard(() => {
       this.#owner.heard()
       const next = this.#unread.shift()
-      if (next !== undefined) this.#decode(next.bytes, next.start, next.end)
+      if (next !== undefined) this.#decode(next, 0, next.length, true)
       if (this.#unread.length > 0) this.#turns?.wait(this)
       else if (!this.#owner.isClosed) this.#carrier.resume?.()
     })
   }
 
   /** Takes a portion, and more if there is time. The rest waits for the session's turn, and the carrier with it. */
-  #decode(bytes: Uint8Array, start: number, end: number): void {
+  #decode(bytes: Uint8Array, start: number, end: number, isOwn = false): void {
     const turns = this.#turns
     let at = start
     do {
@@ -73,7 +74,7 @@ export class Arrivals implements Waiting {
       // Many small reads are many portions as well: so it asks even if nothing is left of this one.
     } while (turns?.hasTime && at < end)
     if (at === end && turns?.hasTime !== false) return
-    if (at < end) this.#unread.unshift({ bytes, start: at, end })
+    if (at < end) this.#unread.unshift(isOwn ? bytes.subarray(at, end) : copyOf(bytes, at, end))
     this.#carrier.pause?.()
     turns?.wait(this)
   }

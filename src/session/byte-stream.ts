@@ -7,8 +7,8 @@ import type { Socket, Splice, SpliceDone } from '../socket.ts'
 /** A receiver of the events of a stream. After `reset` and after both ends nothing follows. */
 export interface StreamHandler {
   /**
-   * Called when bytes[start, end) arrived: at least one, in an array that may be kept. Tell `stream.consumed` once they went on
-   * their way. A small piece that has to wait is to be copied: it keeps the whole read that it was part of.
+   * Called when bytes[start, end) arrived: at least one. The array is the handler's until it returns: copy bytes that have to wait.
+   * Call `stream.consumed` once they were sent.
    */
   received(bytes: Uint8Array, start: number, end: number): void
   /** Called when the bytes that `write` had to queue are sent: write again. */
@@ -34,10 +34,9 @@ export interface ByteStream {
   /** The other side sends no more. */
   readonly peerEnded: boolean
   /**
-   * Sends bytes[start, end). `false`: they are queued, wait for `writable`. The stream may keep the array, so do not
-   * change it, unless `isScratch` says that it is reused: then what is queued gets copied.
+   * Sends bytes[start, end). `false`: a copy of them is queued, wait for `writable`.
    */
-  write(bytes: Uint8Array, isScratch?: boolean, start?: number, end?: number): boolean
+  write(bytes: Uint8Array, start?: number, end?: number): boolean
   /**
    * Sends up to `limitBytes` that come on a socket without seeing them, if the stream can. Nothing may be written until `done`.
    * The other side's turn stops it: what it asked for may be small.

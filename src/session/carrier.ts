@@ -24,7 +24,7 @@ export interface Carrier {
 
 /** A receiver of the events of a carrier. `closed` is always the last call, exactly once. */
 export interface CarrierHandler {
-  /** Called when bytes[start, end) arrived from the far side, cut anywhere. The array is the session's to keep. */
+  /** Called when bytes[start, end) arrived from the far side, cut anywhere. The array is the session's until it returns. */
   received(bytes: Uint8Array, start: number, end: number): void
   /** Any bytes came from the far side, possibly of a message that is not whole yet. */
   heard?(): void

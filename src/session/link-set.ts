@@ -69,7 +69,7 @@ export class LinkSet implements LinkOwner {
 
   /** Takes a link into use. Both halves are free. */
   add(link: Link): void {
-    // It may have broken before it was announced.
+    // The link may have broken before it was announced.
     if (this.#session.isClosed || link.isClosed) return link.close()
     this.#links.set(link.number, link)
   }

@@ -7,7 +7,7 @@
 //
 //   sender   ── LINK ──▶ bytes … ── UNLINK ──▶          (half still taken)          ◀── LINK_FREE
 
-import { SendQueue } from '../bytes.ts'
+import { copyOf, SendQueue } from '../bytes.ts'
 import type { Socket, SocketHandler, Splice, SpliceDone } from '../socket.ts'
 import type { Stream } from './stream.ts'
 
@@ -136,10 +136,10 @@ export class Link {
   }
 
   /** Sends bytes[start, end) of `sender`. `false`: wait for its `writable`. */
-  send(bytes: Uint8Array, isScratch: boolean, start: number, end: number): boolean {
+  send(bytes: Uint8Array, start: number, end: number): boolean {
     const count = end - start
     this.sentBytes += count
-    return this.#unsent.send(this.#socket, bytes, isScratch, start, end) === count
+    return this.#unsent.send(this.#socket, bytes, start, end) === count
   }
 
   /** Sends what comes on a socket, up to `limitBytes`, behind what was sent; not while something waits here. */
@@ -240,7 +240,7 @@ export class Link {
     if (this.#isClosed) return
     const binding = this.#binding
     if (binding === undefined) {
-      this.#early.push(bytes)
+      this.#early.push(copyOf(bytes))
       return this.#pause()
     }
     const { stream, to } = binding

@@ -75,14 +75,14 @@ export class Outbox {
   }
 
   /** Sends of bytes[start, end) what credit and carrier allow and queues the rest. `false`: queued; `writable` follows. */
-  data(stream: Stream, bytes: Uint8Array, isScratch: boolean, start: number, end: number): boolean {
+  data(stream: Stream, bytes: Uint8Array, start: number, end: number): boolean {
     if (this.#isClosed) return true
     const isFirst = stream.queue.length === 0
     const mustWait = !isFirst || this.#isStuck || this.#isServing
     const sent = mustWait ? start : this.#append(stream, bytes, start, end)
     // Closed: the carrier went away in the middle. There is nothing to wait for then.
     if (sent === end || stream.isClosed) return true
-    stream.queue.push(isScratch ? copyOf(bytes, sent, end) : bytes.subarray(sent, end))
+    stream.queue.push(copyOf(bytes, sent, end))
     if (isFirst) {
       this.#turns.add(stream)
       if (!mustWait && !this.#isStuck) this.creditStalls++
@@ -166,7 +166,7 @@ export class Outbox {
     const twice = this.batch.length * 2
     const most = this.#carrier.headroom + this.#maxBacklogBytes
     const isOver = this.#batchEnd + needed > most
-    // Beyond the bound it still grows: what ends the session comes a moment later.
+    // The queue still grows above the bound, because the session ends a moment later.
     const larger = new Uint8Array(isOver ? twice : Math.min(twice, most))
     larger.set(this.batch.subarray(0, this.#batchEnd))
     this.batch = larger
@@ -240,7 +240,7 @@ export class Outbox {
       stream.queueOffset = 0
     }
     if (stream.queue.length > 0) {
-      // Without progress the stream waits for credit, whose arrival puts it in line again.
+      // A stream without progress waits for credit, whose arrival puts it in line again.
       if (sent > from || this.#isStuck) this.#turns.add(stream)
     } else if (stream.hasEnded) this.#appendEnd(stream)
     else stream.handler.writable()

@@ -18,11 +18,11 @@ export abstract class QueuedStream implements ByteStream {
     this.handler = handler
   }
 
-  write(bytes: Uint8Array, isScratch = false, start = 0, end: number = bytes.length): boolean {
+  write(bytes: Uint8Array, start = 0, end: number = bytes.length): boolean {
     if (this.isClosed || this.hasEnded) return true
     if (start === end) return this.queue.length === 0
     this.sentBytes += end - start
-    return this.send(bytes, isScratch, start, end)
+    return this.send(bytes, start, end)
   }
 
   end(): void {
@@ -63,7 +63,7 @@ export abstract class QueuedStream implements ByteStream {
   }
 
   /** Sends bytes[start, end), or queues what there is no room for: `false`. */
-  protected abstract send(bytes: Uint8Array, isScratch: boolean, start: number, end: number): boolean
+  protected abstract send(bytes: Uint8Array, start: number, end: number): boolean
   protected abstract sendEnd(): void
   /** Closes it both ways. */
   protected abstract sendReset(): void

@@ -201,10 +201,10 @@ export class Session implements ArrivalsOwner, StreamOwner {
 
   // ── What streams ask for ───────────────────────────────────────────────────────────────────────────────────
 
-  sendData(stream: Stream, bytes: Uint8Array, isScratch: boolean, start: number, end: number): boolean {
+  sendData(stream: Stream, bytes: Uint8Array, start: number, end: number): boolean {
     const link = stream.sendingLink ?? (stream.runBytes > BULK_BYTES ? this.links.move(stream) : undefined)
-    if (link !== undefined) return link.send(bytes, isScratch, start, end)
-    return this.#outbox.data(stream, bytes, isScratch, start, end)
+    if (link !== undefined) return link.send(bytes, start, end)
+    return this.#outbox.data(stream, bytes, start, end)
   }
 
   moveToLink(stream: Stream): void {

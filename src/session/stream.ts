@@ -9,7 +9,7 @@ import type { Link } from './link.ts'
 
 /** The operations of the session that a stream needs. */
 export interface StreamOwner {
-  sendData(stream: Stream, bytes: Uint8Array, isScratch: boolean, start: number, end: number): boolean
+  sendData(stream: Stream, bytes: Uint8Array, start: number, end: number): boolean
   sendEnd(stream: Stream): void
   sendReset(stream: Stream, code: ErrorCode): void
   /** Fills the other side's credit up to the window again. */
@@ -82,14 +82,14 @@ export class Stream implements ByteStream, LendableStream {
     this.handler = handler
   }
 
-  write(bytes: Uint8Array, isScratch = false, start = 0, end: number = bytes.length): boolean {
+  write(bytes: Uint8Array, start = 0, end: number = bytes.length): boolean {
     if (this.isClosed || this.hasEnded) return true
     const count = end - start
     if (count === 0) return this.queue.length === 0
     if (this.#incoming?.isPrompt === false) this.#incoming.stop()
     this.#writtenBytes += count
     this.runBytes += count
-    return this.#owner.sendData(this, bytes, isScratch, start, end)
+    return this.#owner.sendData(this, bytes, start, end)
   }
 
   writeFrom(from: Pick<Socket, 'spliceTo'>, limitBytes: number, done: SpliceDone): Splice | undefined {

@@ -8,13 +8,13 @@ export const MAX_CREDIT_BYTES = 0x7fff_ffff
 
 export interface WindowLimits {
   readonly maxStreamWindowBytes: number
-  /** The maximum growth of windows in all streams together, in bytes. */
+  /** The maximum growth of the windows of all streams together, in bytes. */
   readonly maxSessionWindowBytes: number
 }
 
 export class Windows {
   readonly #limits: WindowLimits
-  /** The growth of windows beyond their first size, in all streams together. */
+  /** The growth of the windows of all streams together beyond their first size. */
   #grownBytes = 0
   /**
    * The number of bytes that the other side may still send on streams that are gone: they were in flight when they were reset.

@@ -52,6 +52,12 @@ export interface Pass {
   left(): void
 }
 
+/**
+ * The array of a read of this length is freed when its handler returns: the next read uses the memory while the processor has it in its
+ * caches, and the collector would free it much later. The runtime reads into an array of its own each time.
+ */
+const FREED_READ_BYTES = 8_192
+
 /** The state of this side of the connection. */
 type Near =
   | 'open'
@@ -170,6 +176,7 @@ export class Connection implements Socket, Source, Lender {
     if (this.isRead) return this.broke()
     this.#reading.arrived(bytes.length)
     this.handler.received(bytes)
+    if (bytes.length >= FREED_READ_BYTES) (bytes.buffer as ArrayBuffer).transfer(0)
   }
 
   pause(): void {
@@ -231,7 +238,7 @@ export class Connection implements Socket, Source, Lender {
 
   spliceTo(to: Socket, limitBytes: number, done: SpliceDone): Splice | undefined {
     if (to === this) return undefined
-    // It may be spliced before any read of it was large, and the kernel keeps the most while no reader takes it.
+    // The connection may be spliced before a large read, and the kernel stores the most while no read takes it.
     this.#reading.bound()
     const pace = this.#reading.isBulk ? 'bulk' : 'prompt'
     return accelerator?.splice(this, to, limitBytes, pace, (movedBytes, leftover) => {

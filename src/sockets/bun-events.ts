@@ -150,7 +150,7 @@ function isAdmitted(connection: Connection): boolean {
   const { owner } = connection
   if (owner?.admit === undefined) return true
   connection.pass = owner.admit(connection)
-  // It may have been cut for itself as well.
+  // The connection may have been cut already.
   if (connection.pass === undefined) connection.terminate()
   return !connection.isCut
 }
@@ -179,7 +179,7 @@ function isRefusedAsOwn(raw: RawSocket): boolean {
 
 /** A certificate for another name is reported as a failed handshake even when no verification is wanted. */
 function isEncrypted(raw: RawSocket): boolean {
-  // Without a handshake there is no cipher, or one whose name is null, whatever its type says.
+  // Before the handshake there is no cipher, or one whose name is null, whatever its type says.
   const cipher = raw.getCipher() as { readonly name: string | null } | null | undefined
   return typeof cipher?.name === 'string'
 }

@@ -13,7 +13,7 @@ export const DRAINS: unique symbol = Symbol.for('Stream.drainableProtocol') as n
 
 /** The methods that the types do not have. */
 interface Cutting {
-  /** The answer is cut off with this code. */
+  /** The response is cut off with this code. */
   resetStream(code: bigint): void
   /** The visitor is asked to send no more of its request. */
   stopSending(code: bigint): void
@@ -89,7 +89,7 @@ export async function listenQuic(
     handshakeTimeout: options.handshakeMs,
     application: {
       maxHeaderPairs: options.maxHeaderCount,
-      // Heads that are a little too long get a response that says so.
+      // Heads that are a little too long get the response 431.
       maxHeaderLength: 4 * options.maxHeadBytes,
       // No table that grows: each head stands for itself.
       qpackMaxDTableCapacity: 0,

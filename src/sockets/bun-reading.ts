@@ -11,7 +11,7 @@ import { boundReceiving } from './receive-buffer.ts'
  * pauses and splices took a fifth of its time.
  */
 const BULK_READ_BYTES = 327_680
-/** From such a read on the kernel keeps no more than it does for bulk. */
+/** After such a read the kernel stores no more than for bulk. */
 const BOUNDED_READ_BYTES = 131_072
 const SMALL_READ_BYTES = 16_384
 /** The pause of a large transfer in milliseconds while small reads happen: 512 KB a millisecond is still 500 MB/s. */

@@ -33,7 +33,7 @@ export interface ServerTls {
   readonly key: string
   /** The oldest version. Default `1.2`. */
   readonly minVersion?: '1.2' | '1.3'
-  /** The ciphers of TLS 1.2, by their OpenSSL names. Default `FORWARD_SECRET_CIPHERS`. */
+  /** The OpenSSL names of the ciphers for TLS 1.2 connections. Default `FORWARD_SECRET_CIPHERS`. */
   readonly ciphers?: string
 }
 
@@ -127,7 +127,7 @@ async function dialStraight(
 
 const NONE_FREE = 'this process has no free descriptors'
 
-/** Whether a dial was refused. Bun 1.4.5 also says so of a dial without a free descriptor. */
+/** Whether a dial was refused. Bun 1.4.5 also reports this for a dial without a free descriptor. */
 function isRefused(error: unknown): boolean {
   return error instanceof Error && 'code' in error && error.code === 'ECONNREFUSED'
 }
@@ -197,7 +197,7 @@ export function listenBun<P extends Pass>(options: ListenOptions<P>): Listening 
   const securing = tls === undefined ? new Securing(failed) : undefined
   const owner: Owner = {
     admit: options.admit && (socket => options.admit?.(socket)),
-    // It comes from `admit` above.
+    // The value comes from `admit` above.
     accept: (socket, pass) => options.accept(socket, pass as P | undefined),
     failed,
     isCutting: false,

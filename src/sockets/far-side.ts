@@ -2,7 +2,7 @@
 //
 // The kernel reports a reset once. When a write, or a thread that moves bytes, gets that error, the next read sees the end
 // of the connection, and Bun 1.4.5 calls `end`: so it was with 61 of 100 connections that were reset while both sides
-// wrote. The connection itself has no far side any more then, and `getpeername` says so.
+// wrote. The connection itself has no far side any more then, and `getpeername` fails.
 
 import { loadFfi, openLibc } from '../libc.ts'
 

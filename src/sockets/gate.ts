@@ -1,5 +1,6 @@
 // Stands before a handler while a connection is opened through a proxy: the handler gets only the events after that.
 
+import { copyOf } from '../bytes.ts'
 import { deferred } from '../deferred.ts'
 import type { Opening, Socket, SocketHandler } from '../socket.ts'
 
@@ -44,7 +45,7 @@ export class Gate implements SocketHandler {
 
   received(bytes: Uint8Array): void {
     if (this.#state === 'open') this.#handler.received(bytes)
-    else if (this.#state === 'handing over') this.#early.push(bytes)
+    else if (this.#state === 'handing over') this.#early.push(copyOf(bytes))
     else if (this.#state === 'opening') this.#step(() => this.#opening.take(bytes))
   }
 
@@ -76,7 +77,7 @@ export class Gate implements SocketHandler {
       if (result === undefined) return
       if (!(result instanceof Uint8Array)) {
         this.#state = 'handing over'
-        return this.#over.resolve(result.rest)
+        return this.#over.resolve(copyOf(result.rest))
       }
       // A new connection has room for so little; if not, something is very wrong with it.
       if (this.#socket?.write(result) === result.length) return

@@ -34,7 +34,7 @@ export interface InheritedSocket {
 
 /**
  * Returns what this descriptor is. Commands that this process runs do not get it, and accepting never blocks. Throws
- * `LISTENERS_INVALID` when it is not a TCP socket that listens, or when this runtime cannot find out.
+ * `OPTION_INVALID` when it is not a TCP socket that listens, or when this runtime cannot find out.
  */
 export function inheritedSocket(descriptor: number): InheritedSocket {
   const { libc, ptr } = calls()
@@ -46,7 +46,10 @@ export function inheritedSocket(descriptor: number): InheritedSocket {
   const isAsked = libc.getsockopt(descriptor, SOL_SOCKET, SO_ACCEPTCONN, ptr(accepts), ptr(size)) === 0
   const family = address[isMac ? 1 : 0]
   if (!isSocket || !isAsked || accepts[0] !== 1 || (family !== AF_INET && family !== AF_INET6))
-    throw new TunnelError('LISTENERS_INVALID', `Descriptor ${descriptor} is not a TCP socket that listens.`)
+    throw new TunnelError(
+      'OPTION_INVALID',
+      `Descriptor ${descriptor} is not a TCP socket that listens. Pass listening sockets only.`,
+    )
   libc.fcntl(descriptor, F_SETFD, FD_CLOEXEC)
   libc.fcntl(descriptor, F_SETFL, libc.fcntl(descriptor, F_GETFL, 0) | O_NONBLOCK)
   const isLocal = family === AF_INET ? address[4] === 127 : LOOPBACK.equals(address.subarray(8, 24))
@@ -58,7 +61,7 @@ export function closeInherited({ descriptor }: InheritedSocket): void {
   try {
     closeSync(descriptor)
   } catch {
-    // It is closed already, which is what is wanted.
+    // The descriptor is closed already, as wanted.
   }
 }
 
@@ -68,8 +71,8 @@ function calls() {
     return { ptr: ffi.ptr, libc: openLibc(ffi, SYMBOLS) }
   } catch (cause) {
     throw new TunnelError(
-      'LISTENERS_INVALID',
-      'This runtime cannot look at the sockets that were passed to it.',
+      'OPTION_INVALID',
+      'This runtime cannot look at the sockets that were passed to it. Start the server without them.',
       {
         cause,
       },

@@ -72,7 +72,7 @@ async function onLoopback(
       }
     } catch (error) {
       const code = error instanceof Error && 'code' in error ? error.code : ''
-      // Without IPv6.
+      // A machine without IPv6.
       if (code !== 'EADDRINUSE') return four
       four.close()
       if (port !== 0 || left === 0) throw error

@@ -130,7 +130,7 @@ async function introduced(
   }
 }
 
-/** The first of the hosts that responses. */
+/** Connects to the first of the hosts that responds. */
 async function dialAny(
   hosts: readonly string[],
   port: number,

@@ -5,7 +5,8 @@ import { loadFfi, openLibc } from '../libc.ts'
 /**
  * The size of a receive buffer. Linux lets one grow to `tcp_rmem`, which is 32 MB in 6.18. A stalled stream fills one of them
  * at each end of its link, two send buffers of up to 4 MB (`tcp_wmem`) and two pipes: 13 to 15.6 MB with this, and 71 to 74 MB
- * without. Over 100 ms with 1 % loss a download has 0.88 of plain TCP, with 5 MB 1.17; on loopback it is as fast as without a
+ * without. Over 100 ms with 1 % loss a download has 88 % of the rate of plain TCP, with 5 MB 1.17; on loopback it is as fast
+ * as without a
  * bound (docs/performance.md).
  */
 const RECEIVE_BYTES = 3_145_728
@@ -28,7 +29,7 @@ const TCP_WINDOW_CLAMP = 10
 /** The kernel doubles it, for its own use; most of that is data. */
 const ASKED = int(RECEIVE_BYTES / 2)
 /**
- * The window clamp. Without it the window stays as small as it is at that moment: 350 KB were seen, where 100 Mbit/s over 100
+ * The window clamp. Without it the window stays at its current size: 350 KB were seen, where 100 Mbit/s over 100
  * ms need 1.25 MB.
  */
 const WINDOW = int(RECEIVE_BYTES)

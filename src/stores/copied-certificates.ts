@@ -50,7 +50,7 @@ export class CopiedCertificates implements CertificateStore {
       return own
     }
     const isNewer = own !== undefined && own.notAfterMs > Math.max(shared?.notAfterMs ?? 0, Date.now())
-    // It was ordered while the others could not be notified, or they have lost it.
+    // The certificate was ordered while the others could not be notified, or they have lost it.
     if (isNewer) await this.#shared.saveCertificate(own).catch(() => {})
     else if (shared !== undefined && shared.cert !== own?.cert) await this.#own.saveCertificate(shared)
     return isNewer ? own : shared

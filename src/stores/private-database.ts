@@ -6,7 +6,7 @@ import { createRequire } from 'node:module'
 import { dirname } from 'node:path'
 import { TunnelError } from '../errors.ts'
 
-/** Another process may be writing: a write takes less than a millisecond, a stalled disk seconds. */
+/** The time to wait for another process: a write takes less than a millisecond, on a stalled disk seconds. */
 const BUSY_MS = 5_000
 /** Between two attempts at what SQLite itself does not wait for. */
 const PAUSE_MS = 5
@@ -55,7 +55,7 @@ function makePrivate(path: string): void {
   chmodSync(path, 0o600)
 }
 
-/** Of two processes that do it to a new file at once, SQLite refuses one at once, whatever `busy_timeout` says. */
+/** If two processes do this with a new file at the same time, SQLite refuses one at once, whatever `busy_timeout` is. */
 function useWriteAheadLog(database: Database): void {
   const deadline = performance.now() + BUSY_MS
   for (;;)

@@ -109,7 +109,7 @@ export class SqliteOperations implements OperationsStore, AuditLog {
     })
   }
 
-  /** From `fromMs` on, by the beginning of the span. */
+  /** Rows from `fromMs` on, sorted by the beginning of the span. */
   #durations(
     span: number,
     fromMs: number,

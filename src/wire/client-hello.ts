@@ -25,7 +25,7 @@ export type HelloVerdict =
   | { readonly kind: 'invalid'; readonly reason: string }
 
 /**
- * The maximum size of a hello with its record headers. Browsers with post-quantum keys send 1.5 to 2 KB, in two segments; a
+ * The maximum size of a hello with its record headers. Browsers with post-quantum keys send up to 2 KB, in two segments; a
  * session ticket can add a few. 16 KiB is what one record may hold, and where BoringSSL and nginx's preread stop as well.
  */
 export const MAX_HELLO_BYTES = 16_384

@@ -750,6 +750,8 @@ const SERVER_MESSAGES = {
     withKnownError,
   ),
 } satisfies Readonly<Record<string, (given: Given) => ServerMessage | undefined>>
+/** A header of the page for programs at `/` of a server: clients need no token. */
+export const OPEN_HEADER = 'x-localtunnels-open'
 
 /** The request header with which a client probes its own public side, with `probeProof`; the response also has it. */
 export const PROBE_HEADER = 'x-localtunnels-probe'

@@ -103,11 +103,11 @@ export function readU48(from: Uint8Array, at: number): number {
 }
 
 export interface FrameHandler {
-  /** Called with bytes[start, end), a piece of the DATA of a stream. The array is the handler's to keep. */
+  /** Called with bytes[start, end), a piece of the DATA of a stream. The array is only valid during the call. */
   data(stream: number, bytes: Uint8Array, start: number, end: number): void
   /**
-   * Called with any other frame, whole: its payload begins in `bytes` at `start` and is only valid during the call. It is no
-   * view, because a small one costs more than the frame: 60 ns, and memory until the next collection.
+   * Called with any other frame, whole: its payload begins in `bytes` at `start` and is only valid during the call. There
+   * is no view, because a small one costs more than the frame: 60 ns, and memory until the next collection.
    */
   frame(type: number, stream: number, bytes: Uint8Array, start: number, end: number): void
 }
@@ -241,7 +241,7 @@ export class FrameDecoder {
       this.framesLeft -= 1 + this.#remaining / BYTES_LIKE_A_FRAME
       this.#partialLength = 0
       const payload = this.#partial
-      // What a large control message made it grow to is not kept.
+      // The memory of a large control message is released.
       if (this.#partial.length > PARTIAL_BYTES) this.#partial = new Uint8Array(PARTIAL_BYTES)
       this.#handler.frame(this.#type, this.#stream, payload, 0, this.#remaining)
     }

@@ -14,7 +14,7 @@ import { isPublicUrl } from './public-url.ts'
 /** The header lines in order. Pairs and not an object: `__proto__` is a name like any other, and names may repeat. */
 export type HeaderList = readonly (readonly [name: string, value: string])[]
 
-/** A body as it is in a message: text, or any bytes in base64. */
+/** The body in a message: text, or any bytes in base64. */
 export interface JsonBody {
   readonly text: string
   readonly isBase64: boolean
@@ -437,7 +437,7 @@ export function encodeBody(bytes: Uint8Array, contentType: string | undefined, b
     try {
       return { text: decoder.decode(bytes), isBase64: false }
     } catch {
-      // Another charset, or compressed: base64 it is.
+      // Bodies in another charset, and compressed ones, are base64.
     }
   }
   return { text: base64.encode(bytes), isBase64: true }

@@ -34,7 +34,7 @@ export interface ProxyHeader {
    * address.
    */
   readonly route: ProxiedRoute | undefined
-  /** The visitor spoke TLS with the proxy (version 2, when the proxy says so). */
+  /** The visitor used TLS with the proxy (version 2, if the proxy reports it). */
   readonly isTls: boolean
 }
 
@@ -171,7 +171,7 @@ function readV2(bytes: Uint8Array): ProxyVerdict | Found {
     return invalid('the command is neither LOCAL nor PROXY of version 2')
   if (family === undefined) return MORE
   const addressBytes = ADDRESS_BYTES.get(family)
-  // Of LOCAL all but the length is to be ignored.
+  // The receiver ignores all of LOCAL but the length.
   if (addressBytes === undefined && command === PROXY) return invalid('the family and protocol are unknown')
   if (bytes.length < V2_FIXED_BYTES) return MORE
   const end = V2_FIXED_BYTES + readU16(bytes, 14)

@@ -6,6 +6,7 @@
 //   |FIN|RSV| opcode| M | length (7)| length (u16 if 126, u64 if 127)          | mask key | payload …
 //   +---+---+-------+---+-----------+--------------------------+---------------+----------+
 
+import { copyOf } from '../bytes.ts'
 import { readU32, writeU32 } from './frame.ts'
 import { maskInPlace } from './mask.ts'
 
@@ -367,7 +368,7 @@ class TextCollector {
   add(piece: Uint8Array): void {
     this.length += piece.length
     if (this.#small.length + piece.length < MIN_PIECE_BYTES) this.#small.add(piece)
-    else this.#pieces.push(this.#small.finish(piece))
+    else this.#pieces.push(this.#small.length === 0 ? copyOf(piece) : this.#small.finish(piece))
   }
 
   /**

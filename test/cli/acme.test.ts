@@ -118,7 +118,7 @@ describeWith(['pebble', 'knotd', 'openssl'], 'server --acme', () => {
       )
     await using refused = ordering(btoa('another'), other.path)
     await refused.printed(/Next try at/)
-    expect(`${refused.stdout}${refused.stderr}`.match(/DNS_RECORD_FAILED/g)).toHaveLength(1)
+    expect(`${refused.stdout}${refused.stderr}`.match(/ACME_CHALLENGE_FAILED/g)).toHaveLength(1)
     refused.kill('SIGTERM')
     await refused.exited
     await using run = ordering(zone.secret, state.path)

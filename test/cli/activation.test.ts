@@ -128,7 +128,7 @@ test('descriptors for another process, or none, are not taken; a number that is 
   expect(passed('0')).toEqual([])
   expect(passed('1', '18')).toEqual([])
   for (const number of ['x', '-1', '65537', ''])
-    expect(() => passed(number)).toThrow(expect.objectContaining({ code: 'LISTENERS_INVALID' }))
+    expect(() => passed(number)).toThrow(expect.objectContaining({ code: 'OPTION_INVALID' }))
   const environment = { LISTEN_FDS: '1', LISTEN_PID: '17', LISTEN_FDNAMES: 'a', PATH: '/bin' }
   passedDescriptors(environment, 17)
   expect(environment).toEqual({ PATH: '/bin' } as never)
@@ -137,7 +137,7 @@ test('descriptors for another process, or none, are not taken; a number that is 
 test('what does not listen is refused at the start, by its number', async () => {
   const server = new TunnelServer({ port: 0, inherited: [987_654] })
   const error = await server.start().catch((cause: unknown) => cause)
-  expect(error).toMatchObject({ code: 'LISTENERS_INVALID', message: expect.stringContaining('987654') })
+  expect(error).toMatchObject({ code: 'OPTION_INVALID', message: expect.stringContaining('987654') })
   expect(() => new TunnelServer({ inherited: [-1] })).toThrow(
     expect.objectContaining({ code: 'OPTION_INVALID' }),
   )

@@ -109,7 +109,7 @@ const CASES: readonly Case[] = [
   {
     args: ['server', '--origin-timeout', 'soon'],
     code: 'OPTION_INVALID',
-    says: '"soon" is not a number',
+    says: '"soon" is not a time',
     exitCode: 2,
   },
   { args: ['server', 'more'], code: 'OPTION_INVALID', says: 'Too many arguments', exitCode: 2 },

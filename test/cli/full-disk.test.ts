@@ -16,7 +16,7 @@ function full(args: readonly string[]) {
 
 test.skipIf(!existsSync(FULL))('a command fails (skipped where there is no /dev/full)', async () => {
   const child = full(['config', 'schema'])
-  expect(await child.stderr.text()).toStartWith('error OUTPUT_INCOMPLETE: ')
+  expect(await child.stderr.text()).toStartWith('error STORE_FAILED: ')
   expect(await child.exited).toBe(1)
 })
 
@@ -33,6 +33,6 @@ test.skipIf(!existsSync(FULL))('a server goes on (skipped where there is no /dev
     expect((await ask(Number(port), 'localhost', { path: '/health' })).status).toBe(200)
     child.kill('SIGTERM')
   }
-  expect(text).toContain('\nerror OUTPUT_INCOMPLETE: ')
+  expect(text).toContain('\nerror STORE_FAILED: ')
   expect(await child.exited).toBe(1)
 })

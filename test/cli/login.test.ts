@@ -97,6 +97,18 @@ describe('login', () => {
     expect(await answer.text()).toBe('hello')
   })
 
+  test('a login that works is no refusal in the log of the server', async () => {
+    const one = open(new TunnelServer({ port: 0, host: '127.0.0.1', tokens: [SECRET] }))
+    const refused: string[] = []
+    one.on('refused', ({ code }) => refused.push(code))
+    await one.start()
+    const url = `http://127.0.0.1:${one.port}`
+    expect((await login(url, SECRET)).stdout).toContain(`${url} accepts it.`)
+    expect(refused).toEqual([])
+    await login(url, 'wrong')
+    expect(refused).toEqual(['TOKEN_REFUSED'])
+  })
+
   test('keeps no token for a server that asks for none, unless it is forced to', async () => {
     const url = await server()
     const { stdout, stderr, exitCode } = await login(url, SECRET)

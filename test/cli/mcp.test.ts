@@ -305,7 +305,7 @@ test('faults are for the agent to read', async () => {
     ['get_request', {}, 'OPTION_INVALID: id is missing'],
     ['get_request', { id: 'latest', part: 'head' }, 'part must be one of all, request.body'],
     ['get_request', { id: 'latest', max_bytes: 1e9 }, 'max_bytes must be a whole number from 1 to 16000'],
-    ['list_requests', { filter: 'slower:soon' }, 'FILTER_INVALID'],
+    ['list_requests', { filter: 'slower:soon' }, 'OPTION_INVALID'],
     ['list_requests', { session: 1 }, 'INSPECTOR_NOT_FOUND'],
     ['wait_for_request', { filter: '/never', timeout_seconds: 1 }, 'WAIT_TIMEOUT'],
     ['share_port', { port: 0 }, 'port must be a whole number from 1 to 65535'],

@@ -49,7 +49,9 @@ test('a server with a certificate of its own making: --ca and --insecure are nam
 
 test('--ca: a file that is not there, and one that is no certificate', async () => {
   const [absent] = await said('3000', '--server', 'localhost:1', '--ca', join(folder, 'absent.pem'))
-  expect(absent).toMatch(/^error OPTION_INVALID: --ca: \S+absent\.pem cannot be read\.\n$/)
+  expect(absent).toMatch(
+    /^error OPTION_INVALID: --ca: \S+absent\.pem cannot be read: there is no such file\.\n$/,
+  )
   const [junk] = await said('3000', '--server', 'localhost:1', '--ca', await file('junk.pem', 'junk'))
   expect(junk).toContain('holds no certificate in PEM format')
 })

@@ -174,6 +174,26 @@ test('a terminal shows one line per request above the status line', () => {
   output.close()
 })
 
+test('the event of a webhook stands behind the path, which gives way last', () => {
+  const { paper, output } = terminal()
+  output.event(READY)
+  const hook = { method: 'POST', path: '/webhooks/stripe' }
+  output.event(response({ ...hook, event: 'invoice.paid', status: 500 }))
+  output.event(response({ ...hook, event: 'customer.subscription.updated' }))
+  output.event(response({ ...hook, event: 'push\x1b[2J', error: 'ORIGIN_CLOSED', status: 502 }))
+  expect(paper.screen.slice(-4, -1)).toEqual([
+    '  12:01:07  500  POST   /webhooks/stripe  invoice.paid            18 ms   4.1 kB',
+    '  12:01:07  200  POST   /webhooks/stripe  customer.subscripti…    18 ms   4.1 kB',
+    '  12:01:07  502  POST   /webhooks/stripe  ORIGIN_CLOSED           18 ms   4.1 kB',
+  ])
+  const narrow = terminal(60)
+  narrow.output.event(READY)
+  narrow.output.event(response({ ...hook, event: 'invoice.paid' }))
+  expect(narrow.paper.screen.at(-2)).toBe('  12:01:07  200  POST   /webhooks/stripe      18 ms   4.1 kB')
+  output.close()
+  narrow.output.close()
+})
+
 test('a WebSocket has a line when it opens and one when it is closed; the status counts those that are open', () => {
   const { paper, output } = terminal()
   output.event(READY)

@@ -22,7 +22,7 @@ test('one end shares, the other connects, and each says what to do next', async 
   const port = freePort()
   await using sharing = start([`${web.port}`, '--private', 'web', ...address, '--token', 'share'])
   await sharing.printed(/^private:web$/m)
-  await sharing.printed(/run there: localtunnels connect web/)
+  await sharing.printed(new RegExp(`run there: localtunnels connect web --server ${address[1]}$`, 'm'))
   await using end = start(['connect', 'web', '--port', `${port}`, ...address, '--token', 'connect'])
   await end.printed(new RegExp(`^tcp://localhost:${port}$`, 'm'))
   expect(await get(port)).toBe('web')
@@ -30,8 +30,18 @@ test('one end shares, the other connects, and each says what to do next', async 
     const { exitCode, stderr } = await finish(['connect', name, ...address, '--token', token, ...more])
     return [exitCode, stderr]
   }
-  expect(await failing('db', 'connect')).toEqual([4, expect.stringMatching(/TUNNEL_NOT_FOUND.*"db"/)])
-  expect(await failing('nas', 'connect')).toEqual([4, expect.stringMatching(/NOT_ALLOWED.*"nas"/)])
+  expect(await failing('db', 'connect')).toEqual([
+    4,
+    expect.stringMatching(
+      /TUNNEL_NOT_FOUND.*"db" now\. Start the other client with --private db, or check the name\.\n$/,
+    ),
+  ])
+  expect(await failing('nas', 'connect')).toEqual([
+    4,
+    expect.stringMatching(/NOT_ALLOWED.*"nas".*localtunnels token add <name> --connect nas\n$/),
+  ])
+  const tunnel = await finish(['3000', ...address, '--token', 'connect'])
+  expect(tunnel.stderr).toMatch(/NOT_ALLOWED: The token is for connections to private services/)
   expect(await failing('web', 'connect', '--port', `${port}`)).toEqual([
     5,
     expect.stringMatching(/PORT_IN_USE/),

@@ -110,8 +110,8 @@ test('a request is edited first, in the editor that the user has', async () => {
   expect(stdout).toContain('\n+ {"new":true}\n')
   expect(exitCode).toBe(0)
   for (const [failing, says] of [
-    ['false', 'error EDITOR_FAILED: The editor "false" ended with 1: nothing was sent.'],
-    ['/nowhere/vi', 'error EDITOR_FAILED: The editor "/nowhere/vi" ended with 127'],
+    ['false', 'error OPTION_INVALID: The editor "false" ended with 1: nothing was sent.'],
+    ['/nowhere/vi', 'error OPTION_INVALID: The editor "/nowhere/vi" ended with 127'],
     ['truncate -s 0', 'error OPTION_INVALID: The edited request is empty: nothing was sent.'],
     ["sed -i '3s/ .*//'", 'error OPTION_INVALID: "PUT" is no method and path'],
   ]) {
@@ -142,7 +142,7 @@ test('a script waits for a request, and no longer than it says', async () => {
 
 test('a wrong filter, another process, and no session at all are said', async () => {
   const wrong = await finish(['requests', 'slower:soon'], env)
-  expect(wrong.stderr).toStartWith('error FILTER_INVALID: Character ')
+  expect(wrong.stderr).toStartWith('error OPTION_INVALID: Character ')
   expect(wrong.exitCode).toBe(2)
   const other = await finish(['requests', '--pid', '1'], env)
   expect(other.stderr).toStartWith('error INSPECTOR_NOT_FOUND: No process 1 of this user has an inspector.')

@@ -134,6 +134,7 @@ describe('--exit-on-disconnect', () => {
     await one.stop()
     expect(await run.exited).toBe(8)
     expect(run.stderr).toContain('error DISCONNECTED: The connection to the server was lost')
+    expect(run.stderr).not.toContain('reconnecting')
   })
 
   test('until the first connection it tries again, and Ctrl+C is a clean end', async () => {

@@ -1,6 +1,8 @@
 // Words that people try: short flags, `help`, commands of other tunnels, misspelt ones, and options by the name of their flag.
 
 import { describe, expect, test } from 'bun:test'
+import { timeOf } from '../../src/cli/program/values.ts'
+import { commandsOf } from '../../src/cli/settings/environment.ts'
 import { COMMANDS } from '../../src/cli/words.ts'
 import { idleProgram } from '../support/idle-program.ts'
 import { closedAfterEach } from '../support/opened.ts'
@@ -185,6 +187,25 @@ test('what the library calls tlsPort is --tls-port for who typed it', async () =
   const udp = await finish(['udp', '53', '--idle-timeout', '0'])
   expect(udp.stderr).toContain('--idle-timeout "0"')
   expect(udp.stderr).not.toContain('idleTimeoutMs')
+})
+
+test('a time without a unit is seconds, whatever the flag', () => {
+  for (const [text, ms] of [
+    ['1', 1_000],
+    ['0.5', 500],
+    ['500ms', 500],
+    ['30s', 30_000],
+    ['1m30s', 90_000],
+    ['2h', 7_200_000],
+  ] as const)
+    expect(timeOf(text, '--ttl')).toBe(ms)
+  for (const text of ['0', '0s', 'soon', '1 s', '-1', '1.2.3', ''])
+    expect(() => timeOf(text, '--ttl')).toThrow('a number alone is seconds')
+  // No flag has another unit, but the header that has none.
+  const flags = commandsOf(idleProgram()).flatMap(command => command.options.map(option => option.flags))
+  expect(flags.filter(text => /<(?:seconds|ms|milliseconds|duration|minutes)>/.test(text))).toEqual([
+    '--hsts <seconds>',
+  ])
 })
 
 test('--json and TUNNEL_JSON print an event for a usage fault too', async () => {

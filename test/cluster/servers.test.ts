@@ -8,6 +8,7 @@ import { deferred } from '../../src/deferred.ts'
 import { MemoryDirectory } from '../../src/directories/memory.ts'
 import type { Directory } from '../../src/directory.ts'
 import type { Guard, Observer } from '../../src/plugin.ts'
+import { SqliteOperations } from '../../src/stores/sqlite-operations.ts'
 import { VERSION } from '../../src/version.ts'
 import { adminOptions, askAdmin, metricsOf, sampleOf } from '../support/admin.ts'
 import { ask } from '../support/ask.ts'
@@ -365,6 +366,48 @@ test('each operator sees the busiest tunnels of all servers; a pool has one row,
   expect(status).toBe(404)
   await b.stop()
   while ((await blog()) !== undefined) await Bun.sleep(1)
+})
+
+test('graphs of one server show the traffic of all, of one of them, and where each was measured', async () => {
+  await using cluster = new TestCluster()
+  const [ownStore, farStore] = [new SqliteOperations(':memory:'), new SqliteOperations(':memory:')]
+  const MINUTE_MS = 60_000
+  const now = Date.now()
+  const row = (requests: number) => ({ tunnel: 'shop', requests, errors: 1, bytesIn: 10, bytesOut: 20 })
+  ownStore.add(now - 10 * MINUTE_MS, [row(5)])
+  for (const minutes of [10, 20]) farStore.add(now - minutes * MINUTE_MS, [row(7)])
+  const a = await cluster.server({ admin: adminOptions({ store: ownStore }) })
+  const intervals = spyOn(globalThis, 'setInterval')
+  const b = await cluster.server({ admin: adminOptions({ store: farStore }) })
+  const reports = intervals.mock.calls
+    .filter(([, ms]) => ms === 10_000)
+    .map(([report]) => report as () => void)
+  intervals.mockRestore()
+  const [{ id }] = (await askAdmin(b, '/nodes')).body.nodes.filter((one: { isSelf: boolean }) => one.isSelf)
+  const requests = async (query: string) => {
+    const { body } = await askAdmin(a, `/traffic?by=minute${query}`)
+    const isOld = (one: { at: string }) => now - Date.parse(one.at) > 5 * MINUTE_MS
+    return body.traffic.filter(isOld).map((one: { requests: number }) => one.requests)
+  }
+  // Twice: the second report has the past from the first.
+  for (const report of [...reports, ...reports]) report()
+  while ((await requests(`&server=${id}`)).length < 2) await Bun.sleep(1)
+  expect([await requests(''), await requests(`&server=${id}`), await requests('&tunnel=shop')]).toEqual([
+    [12, 7],
+    [7, 7],
+    [5],
+  ])
+  const { body } = await askAdmin(a, `/views/traffic?server=${id}`)
+  expect(body.servers).toHaveLength(2)
+  expect(body.series.points.filter((one: { requests: number } | null) => one?.requests)).toHaveLength(2)
+  const overview = (await askAdmin(a, '/views/overview')).body
+  expect(overview.servers).toContainEqual(
+    expect.objectContaining({
+      recent: expect.objectContaining({ processors: expect.any(Number), memoryBytes: expect.any(Number) }),
+    }),
+  )
+  await b.stop()
+  while ((await requests('')).length > 1) await Bun.sleep(1)
 })
 
 // ── Failures ─────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -151,7 +151,7 @@ const CLIENT: readonly Case[] = [
     file: `server = "ftp://a"\nproxy = "a:1"\n${web('url = "localhost:3000"')}\n[services.two]\nport = 1\nhost = "a:1"`,
     says: [
       'a.toml:1:1 server must be the address of a server, such as "https://tunnel.example", not "ftp://a"',
-      'a.toml:2:1 proxy must be the URL of a proxy, such as "http://proxy.example:3128", or "" for none, not what stands there',
+      'a.toml:2:1 proxy must be the URL of a proxy, such as "http://proxy.example:3128", or "" for none, not this value',
       'a.toml:4:1 services.web.url must be an http:// or https:// URL, not "localhost:3000"',
       'a.toml:7:1 services.two.host must be a host without a port, not "a:1"',
     ],
@@ -271,9 +271,9 @@ const CLIENT: readonly Case[] = [
     file: 'token = "se cret"\nserver = "${SECRET}"\n[services.web]\nport = 1\ntoken = 12345',
     environment: { SECRET: 'hidden secret' },
     says: [
-      'a.toml:1:1 token must be a token: visible ASCII without spaces, 1 to 8192 of it, not what stands there',
+      'a.toml:1:1 token must be a token: visible ASCII without spaces, 1 to 8192 of it, not this value',
       'a.toml:2:1 server must be the address of a server, such as "https://tunnel.example", not what "${SECRET}" stands for',
-      'a.toml:5:1 services.web.token must be a token: visible ASCII without spaces, 1 to 8192 of it, not what stands there',
+      'a.toml:5:1 services.web.token must be a token: visible ASCII without spaces, 1 to 8192 of it, not this value',
     ],
   },
   {
@@ -501,7 +501,7 @@ const SYNTAX: readonly SyntaxCase[] = [
     of: 'no quotes',
     name: 'a.json',
     file: '{\n  services: {}}',
-    says: ['a.json:2:3 is not JSON: this is no value; texts and keys stand in double quotes'],
+    says: ['a.json:2:3 is not JSON: this is not a value; texts and keys need double quotes'],
   },
   {
     of: 'more after the end',

@@ -155,7 +155,7 @@ test.each([{}, { appInsecure: true }])(
     await using tunnel = await startTunnel({ url: `https://127.0.0.1:${app.port}`, ...options })
     const told = next(tunnel.client, 'error')
     const answer = await fetch(`http://127.0.0.1:${tunnel.port}/`, { headers: { host: tunnel.host } })
-    expect(answer.headers.get('x-localtunnels-error')).toBe('ORIGIN_SPEAKS_PLAIN')
+    expect(answer.headers.get('x-localtunnels-error')).toBe('ORIGIN_SCHEME')
     expect(await answer.text()).toContain('http:// URL')
     expect((await told).message).toBe(
       `The app on port ${app.port} does not speak TLS: use http://127.0.0.1:${app.port}`,
@@ -192,7 +192,7 @@ for (const wire of ['streams', 'json'] as const) {
     for (let round = 0; round < 3; round++) {
       const answer = await fetch(`http://127.0.0.1:${tunnel.port}/`, { headers: { host: tunnel.host } })
       expect(answer.status).toBe(502)
-      if (wire === 'streams') expect(answer.headers.get('x-localtunnels-error')).toBe('ORIGIN_SPEAKS_TLS')
+      if (wire === 'streams') expect(answer.headers.get('x-localtunnels-error')).toBe('ORIGIN_SCHEME')
       expect(await answer.text()).toContain('https:// URL')
     }
     expect(errors.map(({ message }) => message)).toEqual(
@@ -225,7 +225,7 @@ for (const wire of ['streams', 'json'] as const) {
     await asked.exactly(5)
     asked.socket.end()
     expect(await (await second).text()).toContain('may have crashed')
-    expect(errors[0]).toBe('ORIGIN_SPEAKS_TLS')
+    expect(errors[0]).toBe('ORIGIN_SCHEME')
     expect(errors).not.toContain('ORIGIN_TLS')
   })
 }

@@ -3,6 +3,7 @@
 import { expect, test } from 'bun:test'
 import { posix } from 'node:path'
 import { PathRules } from '../../src/http/path-rules.ts'
+import { Rewriting } from '../../src/http/rewriting.ts'
 import type { Rule } from '../../src/plugins/way.ts'
 import { countInputs, FUZZ, Random } from '../support/random.ts'
 
@@ -74,3 +75,39 @@ test('no spelling of a path leads around its rule', () => {
   // Not by refusing all of them.
   expect(judged).toBeGreaterThan(count / 2)
 })
+
+test.each([
+  ['/app', ''],
+  ['', '/site'],
+  ['/app', '/site'],
+])(
+  'with the prefix %j removed and %j added, rules for the paths of visitors hold for those of the app',
+  (strip, add) => {
+    const rewriting = new Rewriting({ app: 'http://a', headers: [], stripPrefix: strip, addPrefix: add })
+    const rules = new PathRules(standard, { [`${strip}/admin`]: admin, [`${strip}/app/admin`]: admin })
+    const around: string[] = []
+    const count = 20_000 * FUZZ
+    let judged = 0
+    for (let seed = 0; seed < count; seed++) {
+      const random = new Random(seed)
+      const pieces = Array.from({ length: 1 + random.below(7) }, () =>
+        random.pick([...PIECES, 'app', 'site']),
+      )
+      const target = `${random.below(10) < 8 ? strip : ''}/${pieces.join('')}`
+      const rule = rules.ruleOf(target)
+      const own = rewriting.target(target)
+      if (rule === undefined || own === undefined) continue
+      judged++
+      for (const [app, read] of Object.entries(apps)) {
+        const path = read(own)
+        const isAdmin = new RegExp(`^/*${add}/+(?:app/+)?admin(?:/|$)`, 'i').test(path)
+        const isOutside = !path.replace(/^\/+/, '/').startsWith(add)
+        if ((isAdmin && rule !== admin) || isOutside)
+          around.push(`${app}: ${JSON.stringify([target, own, path])}`)
+      }
+    }
+    countInputs('paths of guards and prefixes', count)
+    expect(around).toEqual([])
+    expect(judged).toBeGreaterThan(count / 3)
+  },
+)

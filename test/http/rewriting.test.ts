@@ -144,9 +144,15 @@ describe('a prefix that is removed', () => {
       ['/app/', '/'],
       ['/app/a?b', '/a?b'],
       ['/app?a', '/?a'],
-      ['/apple', '/apple'],
-      ['/', '/'],
+      ['/apple', undefined],
+      ['/', undefined],
       ['*', '*'],
+      // However an app reads it.
+      ['/app/../x', undefined],
+      ['/app/a/..%2f..%2fx', undefined],
+      ['/app/a/../x', '/a/../x'],
+      ['/app//evil.example/x', undefined],
+      [`/app/${'%20a/'.repeat(1_000)}`, `/${'%20a/'.repeat(1_000)}`],
     ] as const)
       expect(strip.target(path)).toBe(own)
   })

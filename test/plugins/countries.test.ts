@@ -2,7 +2,13 @@
 
 import { expect, test } from 'bun:test'
 import { join } from 'node:path'
-import { type GuardOptions, guarding, openCountries, TunnelClient } from '../../src/index.ts'
+import {
+  type GuardOptions,
+  guarding,
+  openCountries,
+  TunnelClient,
+  type TunnelError,
+} from '../../src/index.ts'
 import { Addresses } from '../../src/plugins/addresses.ts'
 import { finish, start } from '../cli/bin.ts'
 import { ask } from '../support/ask.ts'
@@ -11,6 +17,7 @@ import { mmdb } from '../support/mmdb.ts'
 import { closedAfterEach } from '../support/opened.ts'
 import { folder } from '../support/programs.ts'
 import { rawDial } from '../support/raw.ts'
+import { rejection } from '../support/rejection.ts'
 import { startServer, startTunnel } from '../support/tunnel.ts'
 
 const { open, defer } = closedAfterEach()
@@ -103,7 +110,17 @@ test.each(['country:D', 'country:DEU', 'country:', 'country:1A', 'land:DE', 'DE'
 test('without a file the tunnel is refused, with a code that says so', async () => {
   const guard: GuardOptions = { deny: ['country:DE'] }
   const error = startTunnel({ port: 1, guard }, { server: { guarding: guarding() } })
-  expect(await codeOf(error)).toBe('GUARD_UNAVAILABLE')
+  const { code, message } = (await rejection(error)) as TunnelError
+  expect(code).toBe('GUARD_UNAVAILABLE')
+  expect(message).toEndWith(
+    'Remove the rules with country:, or ask the operator to set --countries (countries).',
+  )
+})
+
+test('a file that is missing is one that there is not', async () => {
+  expect(await rejection(openCountries('/nowhere.mmdb'))).toMatchObject({
+    message: 'countries: /nowhere.mmdb cannot be read: there is no such file.',
+  })
 })
 
 test('behind a proxy that the server trusts, the visitor counts; a stranger cannot choose a country', async () => {

@@ -178,7 +178,7 @@ test('guessing is slowed down for each address', async () => {
   for (let guess = 0; guess < WRONG_PASSWORDS.limit; guess++)
     expect(codeOf(await ask('GET /', [basic(`guess${guess}`)]))).toBe('CREDENTIALS_REFUSED')
   const verdict = await ask('GET /', [basic(PASSWORD)])
-  expect(codeOf(verdict)).toBe('CREDENTIALS_THROTTLED')
+  expect(codeOf(verdict)).toBe('RATE_LIMITED')
   expect(headerOf(verdict, 'retry-after')).toBe('6')
   expect(codeOf(await ask('GET /', [basic(PASSWORD)], { address: '192.0.2.2' }))).toBe('passed')
 })
@@ -196,7 +196,7 @@ test('many guesses at once are as many guesses', async () => {
   const guesses = Array.from({ length: 30 }, (_, guess) => ask('GET /', [basic(`guess${guess}`)]))
   const codes = (await Promise.all(guesses)).map(codeOf)
   expect(codes.filter(code => code === 'CREDENTIALS_REFUSED')).toHaveLength(WRONG_PASSWORDS.limit)
-  expect(codes.filter(code => code === 'CREDENTIALS_THROTTLED')).toHaveLength(30 - WRONG_PASSWORDS.limit)
+  expect(codes.filter(code => code === 'RATE_LIMITED')).toHaveLength(30 - WRONG_PASSWORDS.limit)
 })
 
 test('the first requests of a page come together, with one password', async () => {

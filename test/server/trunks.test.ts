@@ -68,7 +68,7 @@ class Client {
       refusalOf: () => undefined,
       hasRoomForLink: () => true,
       claim: () => member,
-      detailOf: () => undefined,
+      refusalText: () => '',
       urlOf: () => 'http://app.localhost',
       registered() {},
       released() {},

@@ -53,7 +53,7 @@ class StreamChannel implements VisitChannel {
     proceed: (first: () => void) => first(),
   }
   readonly output = {
-    write: (bytes: Uint8Array, _isScratch: boolean, start: number, end: number) => {
+    write: (bytes: Uint8Array, start: number, end: number) => {
       this.text += Buffer.from(bytes.subarray(start, end)).toString('latin1')
       return this.text.length < this.window
     },
@@ -180,7 +180,7 @@ test('the page of a refusal is the answer, and after the head of one the stream 
   const broken = new StreamChannel(rig, get('/broken'))
   const [{ visit } = {}] = rig.upstream.kept
   visit?.answered(200)
-  visit?.write(OK, false, 0, 20)
+  visit?.write(OK, 0, 20)
   visit?.fail('ORIGIN_CLOSED')
   expect(broken.events).toEqual(['terminate'])
   expect(rig.reports).toEqual(['request /broken 200 ORIGIN_CLOSED'])

@@ -1,5 +1,6 @@
 // One end of a connection, as Bun 1.4.5 shows it to src/sockets/bun-events.ts; the top of src/sockets/bun.ts says what Bun does.
 
+import { copyOf } from '../../src/bytes.ts'
 import type { Random } from '../support/random.ts'
 import type { Process } from './process.ts'
 import type { Timeline } from './timeline.ts'
@@ -86,7 +87,7 @@ export class Socket {
     if (count < length) this.#wantsDrain = true
     if (count === 0) return 0
     this.#unread += count
-    const copy = bytes.slice(offset, offset + count)
+    const copy = copyOf(bytes, offset, offset + count)
     this.#send(() => this.peer.#arrive(copy))
     return count
   }
@@ -212,9 +213,9 @@ export class Socket {
     if (piece !== undefined) {
       // Any cut is possible: TCP knows no messages.
       const count = this.#random.chance(0.8) ? piece.length : 1 + this.#random.below(piece.length)
-      if (count < piece.length) this.#arrived.unshift(piece.slice(count))
+      if (count < piece.length) this.#arrived.unshift(copyOf(piece, count))
       this.#send(() => this.peer.#wasRead(count))
-      this.#attempt(() => this.#events.data?.(this, piece.slice(0, count)))
+      this.#attempt(() => this.#events.data?.(this, copyOf(piece, 0, count)))
     } else if (this.#hasFarEndArrived && !this.#hasFarEndRead) {
       this.#hasFarEndRead = true
       // Behind our own FIN, Bun reports the other one only by closing.

@@ -29,6 +29,26 @@ describe('a socket dialled on Bun', () => {
   for (const { name, run } of viaCases(dialBun)) if (name !== NOT_IN_BUN) test(name, run)
 })
 
+test('the array of a large read is freed when its handler has returned', async () => {
+  const { promise, resolve } = Promise.withResolvers<Uint8Array>()
+  const listening = listenBun({
+    hostname: HOST,
+    accept: () => ({
+      received: kept => {
+        if (kept.length >= 8_192) resolve(kept)
+      },
+      drained() {},
+      ended() {},
+      closed() {},
+    }),
+  })
+  const far = await peerClient(listening.port, false)
+  far.write(Buffer.alloc(1_048_576, 'x'))
+  expect((await promise).buffer.byteLength).toBe(0)
+  far.destroy()
+  listening.stop(true)
+})
+
 /** Takes as long as the default that it is about: only in long runs. */
 if (FUZZ > 1)
   test('a socket accepted on Bun outlives the 120 seconds after which Bun reports a timeout that was never set', async () => {

@@ -166,6 +166,18 @@ export class H2Peer implements AsyncDisposable {
     return this.seen
   }
 
+  /** Replies to PINGs until a stream is reset. */
+  async untilReset(stream: number): Promise<void> {
+    let replied = 0
+    await this.when(seen => {
+      for (const { payload } of seen.of(6).slice(replied)) {
+        this.send(frame(6, 1, 0, [...payload]))
+        replied++
+      }
+      return stream in seen.resets
+    }, 'the reset')
+  }
+
   /** Waits until the other side has closed, and says why. */
   async end(): Promise<number | undefined> {
     while (!this.isClosed) await within(this.#change(), 'the end of the connection')

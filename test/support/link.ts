@@ -191,6 +191,8 @@ export class Link {
       const array = new Uint8Array(piece.length + 5).fill(0xee)
       array.set(piece, 3)
       to.handler?.received(array, 3, 3 + piece.length)
+      // Theirs until they return: who keeps a view of it has other bytes then.
+      array.fill(0xee)
     }
     if (to.arrivedBytes >= (this.cutAfter?.end === to.name ? this.cutAfter.bytes : Number.POSITIVE_INFINITY))
       this.cut()

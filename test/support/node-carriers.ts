@@ -1,5 +1,6 @@
 // Opens carriers in this process and echoes what they bring: built and started with Node by a test.
 
+import { copyOf } from '../../src/bytes.ts'
 import { directCarriers } from '../../src/client/carriers/direct.ts'
 import { wsCarriers } from '../../src/client/carriers/ws.ts'
 import { dial } from '../../src/sockets/dial.ts'
@@ -31,7 +32,7 @@ await open(
     }
     return {
       received(bytes, start, end) {
-        waiting.push(bytes.subarray(start, end))
+        waiting.push(copyOf(bytes, start, end))
         flush()
       },
       drained() {

@@ -1,5 +1,6 @@
 // A SocketHandler that remembers what happened and lets a test wait for it.
 
+import { copyOf } from '../../src/bytes.ts'
 import type { SocketHandler } from '../../src/socket.ts'
 import { deferred, within } from './within.ts'
 
@@ -11,7 +12,7 @@ export class Recorder implements SocketHandler {
   readonly #waiting = new Set<() => void>()
 
   received(bytes: Uint8Array): void {
-    this.#pieces.push(bytes)
+    this.#pieces.push(copyOf(bytes))
     this.receivedBytes += bytes.length
     this.#happened('received')
   }

@@ -1,6 +1,7 @@
 // Two sessions joined by a link in memory, or one session against frames written by hand.
 
 import { expect } from 'bun:test'
+import { copyOf } from '../../src/bytes.ts'
 import type { ErrorCode } from '../../src/errors.ts'
 import type { StreamHandler } from '../../src/session/byte-stream.ts'
 import type { SessionHandler, SessionOptions } from '../../src/session/contract.ts'
@@ -26,7 +27,7 @@ export class StreamLog implements StreamHandler {
   onEvent: (event: 'received' | 'writable' | 'ended' | 'reset') => void = () => {}
 
   received(array: Uint8Array, start: number, end: number): void {
-    const bytes = array.subarray(start, end)
+    const bytes = copyOf(array, start, end)
     expect(this.deliveredAtEnd).toBeUndefined()
     expect(this.resetWith).toBeUndefined()
     expect(bytes.length).toBeGreaterThan(0)

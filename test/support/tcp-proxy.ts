@@ -1,5 +1,6 @@
 // A TCP proxy between client and server, in which the network fails on command.
 
+import { copyOf } from '../../src/bytes.ts'
 import type { Socket, SocketHandler } from '../../src/socket.ts'
 import { dialBun, listenBun } from '../../src/sockets/bun.ts'
 import { FrameCounter } from './frame-counter.ts'
@@ -103,7 +104,7 @@ class Pair {
         const allowed = this.#proxy.cutAfterFrames - this.#proxy.frames
         const { count, end } = counter.feed(bytes, allowed)
         this.#proxy.frames += count
-        to.send(bytes.subarray(0, end))
+        to.send(copyOf(bytes, 0, end))
         if (this.#proxy.frames >= this.#proxy.cutAfterFrames) this.end(this.#proxy.cut)
       },
       drained: () => from.drained(),

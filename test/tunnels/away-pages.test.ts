@@ -147,7 +147,7 @@ test.each<[string, AwayOptions]>([
   ['away needs either a file or a text', {}],
   ['away.status must be 200, or 400 to 599, not 302', { text: 'x', status: 302 }],
   ['is not a .html, .htm, .txt or .json file', { file: import.meta.path }],
-  ['cannot be read', { file: '/nowhere.html' }],
+  ['cannot be read: there is no such file', { file: '/nowhere.html' }],
   ['longer than 32768 bytes', { text: 'x'.repeat(32_769) }],
 ])('refused at once: %s', (text, away) => {
   expect(() => new TunnelClient({ port: 1, away })).toThrow(text)

@@ -4,7 +4,7 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { Agent } from 'node:http'
 import type { TunnelClientOptions } from '../../src/client/options.ts'
-import { TunnelClient, TunnelServer } from '../../src/index.ts'
+import { guarding, TunnelClient, TunnelServer } from '../../src/index.ts'
 import { finish } from '../cli/bin.ts'
 import { ADMIN_TOKEN, adminOptions, metricsOf, sampleOf } from '../support/admin.ts'
 import { ask } from '../support/ask.ts'
@@ -12,6 +12,7 @@ import { startHaproxy, startNginx } from '../support/haproxy.ts'
 import { describeWith } from '../support/needs.ts'
 import { freePort } from '../support/ports.ts'
 import { folder, startProgram } from '../support/programs.ts'
+import { rawDial } from '../support/raw.ts'
 import { rejection } from '../support/rejection.ts'
 import { startServer } from '../support/tunnel.ts'
 import { within } from '../support/within.ts'
@@ -40,6 +41,7 @@ const nginx: StartProxy = ({ server, admin }, strips) => {
     proxy_set_header Host $http_host;
     proxy_set_header Upgrade $http_upgrade;
     proxy_set_header Connection $connection_upgrade;
+    proxy_set_header X-Forwarded-For $proxy_add_x_forwarded_for;
     proxy_buffering off;
     server {
       listen 127.0.0.1:PORT;
@@ -59,6 +61,7 @@ const haproxy: StartProxy = ({ server, admin }, strips) =>
   startHaproxy(`
 defaults
   mode http
+  option forwardfor
   timeout connect 5s
   timeout client 1m
   timeout server 1m
@@ -174,13 +177,16 @@ async function world(start: StartProxy, strips: boolean): Promise<World> {
     port: 0,
     hostname: '127.0.0.1',
     fetch: ({ url }) =>
-      new URL(url).pathname === '/bulk' ? new Response(BULK) : new Response(new URL(url).pathname),
+      new URL(url).pathname === '/bulk'
+        ? new Response(BULK)
+        : new Response(new URL(url).pathname, { headers: { 'x-app': 'yes' } }),
   })
   const server = await startServer({
     domains: ['site.localhost'],
     basePath: '/tunnel',
     trustedProxies: ['127.0.0.1'],
     admin: adminOptions(),
+    guarding: guarding(),
   })
   const admin = Number(new URL(server.adminUrl ?? '').port)
   const proxy = await start({ server: server.port, admin }, strips)
@@ -207,6 +213,78 @@ async function world(start: StartProxy, strips: boolean): Promise<World> {
     },
   }
 }
+
+/** Paths of the server's own pages, spelled in ways that a proxy or a server may take for others. */
+const PATHS = [
+  ...[
+    '/health',
+    '/_health',
+    '/tls-check?domain=site.localhost',
+    '/api/v1/tunnels',
+    '/admin/api/v1/tunnels',
+    '/metrics',
+  ],
+  ...[
+    '/tunnel',
+    '/tunnel/',
+    '/tunnel/health',
+    '//tunnel/health',
+    '/tunnel//health',
+    '/./tunnel/health',
+    '/tunnel/./health',
+  ],
+  ...[
+    '/tunnel/../health',
+    '/tunnel/%2e%2e/health',
+    '/tunnel/..%2fhealth',
+    '/tunnel%2fhealth',
+    '/tunnel%2Fadmin%2Fapi/v1/tunnels',
+  ],
+  ...[
+    '/tunnel;x/health',
+    '/tunnel/;/health',
+    '/tunnel/..;/tunnel/admin/',
+    '/tunnel\\health',
+    '/tunnel/..\\health',
+    '/TUNNEL/health',
+  ],
+  ...[
+    '/tunnel/admin',
+    '/tunnel/admin/',
+    '/tunnel/admin/health',
+    '/tunnel/admin/../../inside',
+    '/tunnel/admin/%2e%2e/%2e%2e/inside',
+  ],
+  ...[
+    '/tunnel/admin/api/v1/tunnels',
+    '/tunnel//admin/api/v1/tunnels',
+    '/tunnel/admin//api/v1/tunnels',
+    '/tunnel/%61dmin/metrics',
+  ],
+  ...[
+    '/tunnel/http://app.site.localhost/inside',
+    '/tunnel/../../inside',
+    '/tunnel/.%2e/inside',
+    '/x/../tunnel/admin/metrics',
+  ],
+]
+const TUNNEL_HOSTS = [
+  ...['app.site.localhost', 'APP.site.localhost', 'app.site.localhost.'].map(host => [host, ''] as const),
+  ...[
+    'X-Forwarded-Host: site.localhost\r\n',
+    'X-Forwarded-Prefix: /tunnel\r\n',
+    'X-Original-URL: /tunnel/health\r\n',
+  ].map(lines => ['app.site.localhost', lines] as const),
+  ['app.site.localhost', 'X-Rewrite-URL: /health\r\nForwarded: host=site.localhost\r\n'] as const,
+]
+/** What a stranger says about the own address. */
+const FORGED: readonly Record<string, string>[] = [
+  { 'X-Forwarded-For': '203.0.113.9' },
+  { 'X-Forwarded-For': '203.0.113.9, 203.0.113.9', Connection: 'X-Forwarded-For, close' },
+  { X_Forwarded_For: '203.0.113.9' },
+  { 'X-Real-IP': '203.0.113.9', 'True-Client-IP': '203.0.113.9', 'CF-Connecting-IP': '203.0.113.9' },
+  { Forwarded: 'for=203.0.113.9' },
+]
 
 const PROXIES: readonly (readonly [name: string, start: StartProxy])[] = [
   ['nginx', nginx],
@@ -262,6 +340,48 @@ for (const [name, start] of PROXIES)
         expect(JSON.parse((await get('/tunnel/admin/api/v1/tunnels', good)).body)).toEqual({ tunnels: [] })
       })
 
+      test('no spelling leads from a tunnel to the pages of the server, nor from its path to an app', async () => {
+        await using _client = await all.connect()
+        await using _walled = await all.connect({ subdomain: 'walled', guard: { allow: ['203.0.113.9'] } })
+        const seen = async (target: string, host: string, lines = '') => {
+          const visitor = await rawDial(all.port)
+          await visitor.send(`GET ${target} HTTP/1.1\r\nHost: ${host}\r\n${lines}Connection: close\r\n\r\n`)
+          const answer = await visitor.end()
+          return { answer, isApps: /^x-app: yes/im.test(answer) }
+        }
+        const wrong: unknown[] = []
+        let appsCount = 0
+        const ofTunnel = async (target: string, host: string, lines: string) => {
+          const { answer, isApps } = await seen(target, host, lines)
+          if (isApps) appsCount++
+          // A proxy that does not know the host may answer by itself.
+          else if (/^HTTP\/1.1 2.*\r\n\r\n(?:OK|localtunnels |<!doctype)/s.test(answer))
+            wrong.push([target, host, lines, answer.slice(0, 200)])
+        }
+        const ofSite = async (path: string, host: string, lines: string) => {
+          const { answer, isApps } = await seen(path, host, lines)
+          if (isApps || /"tunnels":\[|^localtunnels_/m.test(answer))
+            wrong.push([path, host, lines, answer.slice(0, 200)])
+        }
+        for (const path of PATHS)
+          await Promise.all([
+            ...TUNNEL_HOSTS.flatMap(([host, lines]) =>
+              [path, `http://${host}${path}`].map(target => ofTunnel(target, host, lines)),
+            ),
+            ...['site.localhost', 'SITE.localhost', 'site.localhost.'].flatMap(host =>
+              ['', 'X-Forwarded-Host: app.site.localhost\r\nX-Original-URL: /a\r\n'].map(lines =>
+                ofSite(path, host, lines),
+              ),
+            ),
+          ])
+        expect(appsCount).toBeGreaterThan(PATHS.length)
+        for (const headers of [{}, ...FORGED]) {
+          const { code } = await ask(all.port, 'walled.site.localhost', { headers, from: '127.0.0.2' })
+          if (code !== 'ADDRESS_REFUSED') wrong.push([headers, code])
+        }
+        expect(wrong).toEqual([])
+      })
+
       test('doctor and the commands of admin', async () => {
         using app = Bun.serve({ port: 0, hostname: '127.0.0.1', fetch: () => new Response('') })
         const { stdout } = await finish(['doctor', `127.0.0.1:${app.port}`, '--server', all.url])
@@ -282,6 +402,8 @@ test('a wrong path of a site is no tunnel server, and the message names it', asy
   expect(String(await rejection(client.connect()))).toContain(
     `http://127.0.0.1:${site.port}/tunel answered with status 404.`,
   )
+  const { stdout } = await finish(['doctor', '1', '--server', `http://127.0.0.1:${site.port}/tunel/`])
+  expect(stdout).toContain('Check the path /tunel in --server')
 })
 
 test('a base path is a path, and the root is none', async () => {

@@ -2,7 +2,7 @@
 
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { join } from 'node:path'
-import { MAX_DROPPED_BYTES, QUIET_TRIPS, STREAM_WINDOW_BYTES } from '../../src/http2/server-connection.ts'
+import { MAX_DROPPED_BYTES, QUIET_PERIODS, STREAM_WINDOW_BYTES } from '../../src/http2/server-connection.ts'
 import { guarding } from '../../src/plugins/guarding.ts'
 import { next } from '../support/events.ts'
 import { frame } from '../support/h2-frames.ts'
@@ -117,15 +117,19 @@ describeWith(['curl'], 'curl reads the status', () => {
     )
   }
 
-  test.each(KINDS)('of %s', async (_, status, name, path) => {
-    for (let count = 0; count < TRIES; count++)
-      expect(await curl(at(name) + path, '-H', 'Expect:')).toBe(`2 ${status} 0`)
-    expect(await curl(at(name) + path, '-H', 'Expect: 100-continue')).toBe(`2 ${status} 0`)
-    expect(await curl(at(name) + path, '-H', 'Expect:', '-H', 'Transfer-Encoding: chunked')).toBe(
-      `2 ${status} 0`,
-    )
-    expect(await curl(at(name) + path, '-H', 'Expect:', '--http1.1')).toBe(`1.1 ${status} 0`)
-  })
+  test.each(KINDS)(
+    'of %s',
+    async (_, status, name, path) => {
+      for (let count = 0; count < TRIES; count++)
+        expect(await curl(at(name) + path, '-H', 'Expect:')).toBe(`2 ${status} 0`)
+      expect(await curl(at(name) + path, '-H', 'Expect: 100-continue')).toBe(`2 ${status} 0`)
+      expect(await curl(at(name) + path, '-H', 'Expect:', '-H', 'Transfer-Encoding: chunked')).toBe(
+        `2 ${status} 0`,
+      )
+      expect(await curl(at(name) + path, '-H', 'Expect:', '--http1.1')).toBe(`1.1 ${status} 0`)
+    },
+    60_000,
+  )
 })
 
 describeWith(['node'], "Node's http2 reads the answer, and closes the stream", () => {
@@ -230,18 +234,22 @@ function uploading(peer: H2Peer): (bytes: number, isLast?: boolean) => Promise<v
   }
 }
 
-test('the stream is reset once the visitor has the answer, and sends nothing for some round trips', async () => {
+test('the stream is reset once the visitor has the answer, and sends nothing for some periods', async () => {
   await using peer = await H2Peer.connect(site.port)
   peer.send(head(1, post(site.host), false))
   await peer.answered(1)
   const upload = uploading(peer)
-  for (let count = 1; count <= 1 + QUIET_TRIPS; count++) {
+  let sent = 0
+  // curl 7.88 reads as long as frames come, with all of its body unsent: replies to PINGs say nothing of that.
+  for (let count = 1; count <= 2 + QUIET_PERIODS; count++) {
     await peer.when(seen => seen.of(6).length === count, 'the ping')
     if (count <= 2) await upload(16_384)
+    if (count <= 2) sent = performance.now()
     expect(peer.seen.resets).toEqual({})
     peer.send(frame(6, 1, 0, [...peer.seen.of(6).at(-1)!.payload]))
   }
   await peer.when(({ resets }) => 1 in resets, 'the reset')
+  expect(performance.now() - sent).toBeGreaterThan(700)
   expect(peer.seen.resets).toEqual({ 1: NO_ERROR })
   peer.send(head(3, get('nothing.localhost')))
   expect((await peer.answered(3)).field(3, ':status')).toBe('404')
@@ -268,15 +276,15 @@ test('it is reset where it goes on for too long', async () => {
   expect(peer.seen.resets).toEqual({ 1: NO_ERROR })
 })
 
-test('a visitor that acknowledges nothing has two seconds', async () => {
+test('a visitor that acknowledges nothing has five seconds', async () => {
   await using peer = await H2Peer.connect(site.port)
   peer.send(head(1, post(site.host), false))
   await peer.answered(1)
   const since = performance.now()
   await peer.when(({ resets }) => 1 in resets, 'the reset')
-  expect(performance.now() - since).toBeGreaterThan(1_500)
+  expect(performance.now() - since).toBeGreaterThan(4_000)
   expect(peer.seen.resets).toEqual({ 1: NO_ERROR })
-})
+}, 10_000)
 
 test('a visitor that ends its request itself is not reset', async () => {
   await using peer = await H2Peer.connect(site.port)

@@ -120,7 +120,7 @@ test('an answer that comes before the end of the request ends the rest of it', a
   await using peer = await H2Peer.connect(site.port)
   peer.send(head(1, post(site.host, '/echo'), false), frame(0, 0, 1, new Uint8Array(2_000)))
   expect((await peer.answered(1)).field(1, ':status')).toBe('413')
-  await peer.when(({ resets }) => 1 in resets, 'the reset')
+  await peer.untilReset(1)
   expect(peer.seen.resets).toEqual({ 1: NO_ERROR })
   // What was on its way then is no fault.
   peer.send(frame(0, 1, 1, new Uint8Array(2_000)), head(3, get(site.host)))
@@ -177,7 +177,7 @@ test('a WebSocket is none when the app says so, proves nothing, or another proto
     const app = await origin.accept()
     await app.until('\r\n\r\n')
     await app.send(answer)
-    await peer.when(seen => stream in seen.resets, 'the end of the stream')
+    await peer.untilReset(stream)
   }
   expect(peer.seen.field(1, ':status')).toBe('403')
   for (const stream of [3, 5]) {

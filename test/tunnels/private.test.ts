@@ -3,6 +3,7 @@
 import { expect, test } from 'bun:test'
 import { connectTo, TunnelClient, type TunnelServer } from '../../src/index.ts'
 import { TunnelServer as CoreServer } from '../../src/server/server.ts'
+import { adminOptions, askAdmin } from '../support/admin.ts'
 import { DatagramVisitor, datagramApp } from '../support/datagrams.ts'
 import { codeOf, next } from '../support/events.ts'
 import { NaiveJsonServer } from '../support/json-server.ts'
@@ -238,12 +239,16 @@ test('a service that is away, and an app that is, are errors with a code; then i
   const away = next(db.client, 'error')
   const visitor = await rawDial(port)
   expect(await visitor.closed()).toBeInstanceOf(Error)
-  expect(await away).toMatchObject({ code: 'TUNNEL_NOT_FOUND' })
+  const there = 'Start it on the machine that shares it, or ask the user of that machine.'
+  expect(await away).toMatchObject({ code: 'TUNNEL_NOT_FOUND', message: expect.stringContaining(there) })
   await using again = clientOf(server)
   await again.tcp({ port: 1, private: 'db' })
   const refused = next(db.client, 'error')
   await rawDial(port)
-  expect(await refused).toMatchObject({ code: 'ORIGIN_REFUSED' })
+  expect(await refused).toMatchObject({
+    code: 'ORIGIN_REFUSED',
+    message: `private service db: The app is not running. ${there}`,
+  })
   await again.disconnect()
   await using third = clientOf(server)
   await third.tcp({ port: origin.port, host: HOST, private: 'db' })
@@ -310,6 +315,30 @@ test('a token that is taken back ends what it has connected', async () => {
   expect((await over).error).toMatchObject({ code: 'NOT_ALLOWED' })
   expect(await visitor.closed()).toBeInstanceOf(Error)
   await app.closed()
+})
+
+test('a ban of the name ends both sides, and neither may come back until it is taken away', async () => {
+  await using site_ = await site({ admin: adminOptions() })
+  const { server, origin, sharing } = site_
+  const connect = () => connectTo({ name: 'db', server: urlOf(server), token: 'connect' })
+  const db = await connect()
+  const visitor = await rawDial(Number(new URL(db.url).port))
+  const app = await origin.accept()
+  await visitor.send('x')
+  await app.until('x')
+  const over = next(db.client, 'close')
+  const { body } = await askAdmin(server, '/bans', {
+    method: 'POST',
+    body: { kind: 'tunnel', value: 'tcp:db' },
+  })
+  expect((await over).error).toMatchObject({ code: 'BLOCKED' })
+  expect(await visitor.closed()).toBeInstanceOf(Error)
+  await app.closed()
+  expect(await codeOf(connect())).toBe('BLOCKED')
+  expect(await codeOf(sharing.tcp({ port: origin.port, host: HOST, private: 'db' }))).toBe('BLOCKED')
+  await askAdmin(server, `/bans/${body.id}`, { method: 'DELETE' })
+  await sharing.tcp({ port: origin.port, host: HOST, private: 'db' })
+  await (await connect()).close()
 })
 
 test('what is for public addresses is refused for a private one, and a name is held by one client', async () => {

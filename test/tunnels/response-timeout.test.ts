@@ -66,6 +66,7 @@ test('more than the bound is refused, with the bound in words, and a bound of 0 
   const error = (await rejection(client.connect())) as Error
   expect(error).toMatchObject({ code: 'FEATURE_UNSUPPORTED' })
   expect(error.message).toStartWith('An app has at most 2 s for a response on this server')
+  expect(error.message).toEndWith(' asks for 2.001 s. Change the option, or ask the operator.')
   await open(wish(2_000)).connect()
   await server.reload({ limits: { maxResponseTimeoutMs: 0 } })
   await open(wish(1e9)).connect()

@@ -4,7 +4,7 @@
 import { describe, expect, test } from 'bun:test'
 import { createHash } from 'node:crypto'
 import { Agent } from 'node:http'
-import { TunnelClient } from '../../src/index.ts'
+import { guarding, TunnelClient } from '../../src/index.ts'
 import { ask } from '../support/ask.ts'
 import { next } from '../support/events.ts'
 import { exchange, get, headerOf, ok, rawTunnel, readAnswer } from '../support/exchange.ts'
@@ -214,6 +214,34 @@ describe('prefixes', () => {
     const { seen, got } = await exchange(raw, get(raw.host, '/a'), ok('', 'Location: /app/b\r\n'))
     expect(seen.head).toStartWith('GET /app/a HTTP/1.1\r\n')
     expect(headerOf(got.head, 'location')).toBe('/app/b')
+  })
+
+  test.each([
+    ['streams', {}],
+    ['streams', { routes: { '/app': { stripPrefix: '/app' } } }],
+    ['json', {}],
+  ] as const)('a rule for a path of visitors holds for the app: %s %j', async (wire, more) => {
+    const fetch = ({ url }: Request) => new Response(`app ${new URL(url).pathname}`)
+    await using tunnel = await startTunnel(
+      {
+        fetch,
+        // This wire has no guards.
+        ...(wire === 'streams' && { guard: { paths: { '/app/admin': { bearer: 'a-token-of-a-machine' } } } }),
+        ...('routes' in more
+          ? { routes: { '/app': { fetch, stripPrefix: '/app' } } }
+          : { stripPrefix: '/app' }),
+      },
+      { wire, server: { guarding: guarding() } },
+    )
+    const seen = async (path: string) => {
+      const { status, body, code } = await ask(tunnel.port, tunnel.host, { path })
+      return code === undefined ? body : `${status} ${code}`
+    }
+    expect(await seen('/app/cart')).toBe('app /cart')
+    expect(await seen('/app/admin')).toBe(wire === 'streams' ? '401 ACCESS_REQUIRED' : 'app /admin')
+    for (const path of ['/app/../admin', '/app/%2e%2e/admin', '/app/a/..%2f..%2fadmin', '/app//a/admin'])
+      expect(await seen(path)).toContain('FILTERED_OUT')
+    if (!('routes' in more)) expect(await seen('/admin')).toContain('FILTERED_OUT')
   })
 
   test("the server's own cookie of a pool keeps its path", async () => {

@@ -49,6 +49,7 @@ describeWith(['chromium'], 'an operator', () => {
     expect(names.slice(0, 3)).toEqual(['shop', 'cart', 'hooks'])
     expect(await page.locator('.four .spark').count()).toBe(4)
     await page.getByText('7 of 7 come from').waitFor()
+    await page.getByText(/in flight, \d+ % (?:more|fewer) than an hour ago/).waitFor()
     const needs = await page.getByRole('region', { name: 'Needs attention' }).locator('li').allTextContents()
     expect(needs.map(text => text.replace(/[\d.]+ (?:%|m?s)$/, ''))).toEqual([
       'docs-14 fails too often',

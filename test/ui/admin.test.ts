@@ -229,7 +229,7 @@ describeWith(['chromium'], 'in a browser', () => {
     for (const view of ['Clients', 'Tokens', 'Log']) {
       await showView(view)
       await page.getByText(evil).first().waitFor()
-      await page.waitForFunction(`document.title === '${view} · localtunnels admin'`)
+      await page.waitForFunction(`document.title === '${view} · localhost · localtunnels admin'`)
       expect(await page.locator('main img, main script').count()).toBe(0)
     }
   })

@@ -61,8 +61,16 @@ describeWith(['chromium'], 'in a browser', () => {
     expect(await page.locator('.msg .down').count()).toBe(0)
     await page.getByLabel('Filter messages').fill('"n":399')
     expect(await page.locator('.msg').count()).toBe(1)
+    // The page has the newest 2,000 of them: earlier ones are found, too.
+    send(400, 1_300)
+    await page.locator('.mhead', { hasText: '1 of 2,600' }).waitFor()
+    await page.getByLabel('Filter messages').fill('"n":7}')
+    await page.locator('.msg', { hasText: '"n":7}' }).waitFor()
+    await page.locator('.mhead', { hasText: '1 of 2,600' }).waitFor()
+    await page.getByLabel('Filter messages').fill('"n":1299')
+    await page.locator('.msg', { hasText: '"n":1299' }).waitFor()
     await page.locator('.msg button').click()
-    await page.locator('.msg pre', { hasText: '"n": 399' }).waitFor()
+    await page.locator('.msg pre', { hasText: '"n": 1299' }).waitFor()
     // A WebSocket cannot be replayed, and a press says why.
     await page.getByRole('button', { name: 'Replay', exact: true }).click({ force: true })
     await own.says('A WebSocket cannot be replayed')

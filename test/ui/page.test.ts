@@ -452,6 +452,25 @@ describeWith(['chromium'], 'in a browser', () => {
     },
   )
 
+  test('at 400 % zoom, with names that are long or read from the right, nothing is out of sight', async () => {
+    await own.json('/zoomed', JSON.stringify({ ['x'.repeat(300)]: 'long '.repeat(40), שלום: 'עולם' }))
+    const one = await own.another({ width: 320, height: 256 })
+    await own.row('/zoomed', one).click()
+    await one.locator('#response .tree').waitFor()
+    const outside = () =>
+      one.evaluate<string[]>(
+        `[...document.querySelectorAll('.acts button, .tree .v')]
+          .map(part => [part.getBoundingClientRect(), part.textContent])
+          .filter(([{ left, right, width }]) => left < 0 || right > innerWidth || width < 24)
+          .map(([, text]) => text)`,
+      )
+    expect([await outside(), await own.faults(one)]).toEqual([[], []])
+    await one.keyboard.press('e')
+    await one.getByLabel('Body', { exact: true }).waitFor()
+    expect([await outside(), await own.faults(one)]).toEqual([[], []])
+    await one.context().close()
+  })
+
   test('without a token it says so', async () => {
     const [base = ''] = (own.client.inspectorUrl ?? '').split('#')
     const fresh = await own.browser.newContext()

@@ -110,7 +110,7 @@ export class AcmeAuthority implements Authority {
       if (!(error instanceof AcmeProblem) || error.type !== 'accountDoesNotExist') throw error
       this.#client = undefined
       const account = await this.#store.account()
-      // The same key: if the authority knows it under another URL, it says so, and makes no second account.
+      // The key is the same: if the authority knows it under another URL, it returns that account, and makes no second one.
       if (account !== undefined) await this.#store.saveAccount({ ...account, url: '' })
       return use(await this.#account())
     }
@@ -257,7 +257,9 @@ export class AcmeAuthority implements Authority {
     } catch (cause) {
       if (String(cause) === String(failure)) return
       this.#options.report?.(
-        cause instanceof TunnelError ? cause : new TunnelError('DNS_RECORD_FAILED', String(cause), { cause }),
+        cause instanceof TunnelError
+          ? cause
+          : new TunnelError('ACME_CHALLENGE_FAILED', String(cause), { cause }),
       )
     }
   }

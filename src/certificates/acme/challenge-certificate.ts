@@ -1,4 +1,4 @@
-// The certificate that responses a TLS-ALPN-01 check (RFC 8737): signed by itself, with the proof in an extension.
+// The certificate that responds to a TLS-ALPN-01 check (RFC 8737): signed by itself, with the proof in an extension.
 
 import { createHash } from 'node:crypto'
 import type { Certificate } from '../../certificates.ts'

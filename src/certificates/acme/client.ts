@@ -4,7 +4,7 @@ import { TunnelError } from '../../errors.ts'
 import type { Clock } from '../clock.ts'
 import { AcmeConnection, type AcmeServer, type Answer, isHttps } from './connection.ts'
 import type { AccountKey, ExternalAccount } from './jws.ts'
-import { AcmeProblem, type ProblemDocument } from './problem.ts'
+import type { ProblemDocument } from './problem.ts'
 
 export type OrderStatus = 'pending' | 'ready' | 'processing' | 'valid' | 'invalid'
 
@@ -91,7 +91,7 @@ export class AcmeClient {
     const { newAccount, isExternalAccountRequired } = await this.#connection.directory()
     if (isExternalAccountRequired && externalAccount === undefined && !mustExist)
       throw new TunnelError(
-        'ACME_ACCOUNT_REFUSED',
+        'ACME_REFUSED',
         'The certificate authority takes only accounts that it knows already (external account binding).',
       )
     const payload = mustExist
@@ -102,9 +102,7 @@ export class AcmeClient {
           ...(externalAccount && { externalAccountBinding: this.#key.bind(newAccount, externalAccount) }),
         }
     const what = 'The account was refused'
-    const answer = await forAccount(
-      this.#connection.post(newAccount, payload, this.#key, undefined, what, this.#signal),
-    )
+    const answer = await this.#connection.post(newAccount, payload, this.#key, undefined, what, this.#signal)
     this.#accountUrl = https(answer.location, 'the URL of the account')
     return this.#accountUrl
   }
@@ -125,7 +123,7 @@ export class AcmeClient {
       ...(replaces !== undefined && renewalInfo !== undefined && { replaces }),
     }
     const what = `The order for ${names.join(', ')} was refused`
-    const answer = await forAccount(this.#post(newOrder, payload, what))
+    const answer = await this.#post(newOrder, payload, what)
     return orderOf(answer, https(answer.location, 'the URL of the order'))
   }
 
@@ -190,16 +188,6 @@ export class AcmeClient {
     if (this.#accountUrl === undefined)
       throw new TunnelError('STATE_INVALID', 'There is no account at the certificate authority yet.')
     return this.#accountUrl
-  }
-}
-
-/** Translates `unauthorized` for a request that only needs an account: the account may do nothing any more. */
-async function forAccount(request: Promise<Answer>): Promise<Answer> {
-  try {
-    return await request
-  } catch (error) {
-    const isAccount = error instanceof AcmeProblem && error.type === 'unauthorized'
-    throw isAccount ? error.as('ACME_ACCOUNT_REFUSED') : error
   }
 }
 

@@ -41,7 +41,7 @@ export interface Answer {
 
 const DEFAULT_TIMEOUT_MS = 30_000
 const DEFAULT_MAX_RESPONSE_BYTES = 1_048_576
-/** Each answer brings a new nonce; a few serve orders that are in progress side by side. Authorities let them expire. */
+/** Each response brings a new nonce; a few serve orders that are in progress side by side. Authorities let them expire. */
 const MAX_NONCES = 8
 /** A nonce may be refused at any time (6.5). Of an authority that refuses one in five, ten in a row are one in 10⁷. */
 const MAX_NONCE_ATTEMPTS = 10

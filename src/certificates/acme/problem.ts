@@ -20,8 +20,6 @@ export class AcmeProblem extends TunnelError {
   readonly status: number
   /** The time until the authority wants the next question, in milliseconds. */
   readonly retryAfterMs: number | undefined
-  readonly #what: string
-  readonly #problem: ProblemDocument
 
   /** Makes a problem. `what` is the beginning of the message: what was not done. */
   constructor(code: ErrorCode, what: string, problem: ProblemDocument, status = 0, retryAfterMs?: number) {
@@ -30,13 +28,6 @@ export class AcmeProblem extends TunnelError {
     this.type = type
     this.status = status
     this.retryAfterMs = retryAfterMs
-    this.#what = what
-    this.#problem = problem
-  }
-
-  /** The same refusal with the code of a caller that knows what the request was for. */
-  as(code: ErrorCode): AcmeProblem {
-    return new AcmeProblem(code, this.#what, this.#problem, this.status, this.retryAfterMs)
   }
 }
 
@@ -44,12 +35,6 @@ export function codeOf(problem: ProblemDocument, status: number): ErrorCode {
   switch (typeOf(problem)) {
     case 'rateLimited':
       return 'ACME_RATE_LIMITED'
-    case 'accountDoesNotExist':
-    case 'externalAccountRequired':
-    case 'userActionRequired':
-    case 'invalidContact':
-    case 'unsupportedContact':
-      return 'ACME_ACCOUNT_REFUSED'
     case 'serverInternal':
       return 'ACME_UNREACHABLE'
     default:

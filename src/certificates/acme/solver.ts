@@ -13,6 +13,6 @@ export interface Solver {
   readonly type: 'http-01' | 'tls-alpn-01' | 'dns-01'
   /** Resolves when the authority may check all of them. Asked again for the same ones after a restart. */
   present(challenges: readonly Challenge[], signal: AbortSignal): Promise<void>
-  /** Takes back what `present` put out, whether it resolved or not. Also asked for what an earlier process put out. */
+  /** Withdraws the records of `present`, whether it resolved or not. Also called for records of an earlier process. */
   withdraw(challenges: readonly Challenge[]): Promise<void>
 }

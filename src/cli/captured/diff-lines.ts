@@ -24,8 +24,8 @@ function sideLines(side: string, { first, fields, body }: MessageDiff): readonly
 }
 
 function bodyLines({ kind, parts }: MessageDiff['body']): readonly string[] {
-  if (parts.length === 0) return ['  the bodies differ, and are no text']
-  const note = kind === 'cut' ? ['  of the bodies, as far as they are kept'] : []
+  if (parts.length === 0) return ['  the bodies differ, and are not text']
+  const note = kind === 'cut' ? ['  of the stored part of the bodies'] : []
   return [
     ...note,
     ...parts.flatMap(({ op, text }, index) => {

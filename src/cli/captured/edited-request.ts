@@ -7,7 +7,7 @@ const GUIDE = [
   '# Edit, save and close: this is sent to the app. Lines that begin with # above the request are left out.',
   '# An empty file sends nothing. •••••• stands for the secret that was sent. Lengths follow from the body.',
 ]
-const KEPT_BODY = '# The body is not text, and stays as it is unless there is one below.'
+const KEPT_BODY = '# The body is not text, and stays unchanged unless you write one below.'
 
 /** Returns the text to edit. `body`: as sent; `undefined` if it is not a text, or coded. */
 export function editableText({ request }: ExchangeDetail, body: string | undefined): string {
@@ -30,12 +30,12 @@ export function editOf(text: string, body: string | undefined): Edit {
   if (method === undefined || path === undefined)
     throw new TunnelError(
       'OPTION_INVALID',
-      `"${first.slice(0, 100)}" is no method and path, as in: POST /hooks`,
+      `"${first.slice(0, 100)}" is not a method and a path, such as: POST /hooks`,
     )
   const fields = rest.map(line => {
     const colon = line.indexOf(':')
     if (colon < 1)
-      throw new TunnelError('OPTION_INVALID', `"${line.slice(0, 100)}" is no field, as in: Name: value`)
+      throw new TunnelError('OPTION_INVALID', `"${line.slice(0, 100)}" is not a field, such as: Name: value`)
     return { name: line.slice(0, colon), value: line.slice(colon + 1).trim() }
   })
   const written = blank < 0 ? '' : lines.slice(blank + 1).join('\n')

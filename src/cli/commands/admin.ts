@@ -58,12 +58,15 @@ export async function admin(settings: AdminSettings, work: AdminWork): Promise<v
 
 /** The token is behind `#`, which browsers send to no server and the page takes out of the address. */
 async function openPage(
-  { url, token }: AdminAccess,
+  { url, token, siteUrl }: AdminAccess,
   isJson: boolean,
   { environment, write, log }: AdminWork,
 ): Promise<void> {
-  const link = `${url}/#${encodeURIComponent(token)}`
-  write(`${isJson ? JSON.stringify({ url: link }) : link}\n`)
+  const linkAt = (page: string) => `${page}/#${encodeURIComponent(token)}`
+  const link = linkAt(url)
+  const atSite = siteUrl && linkAt(siteUrl)
+  write(`${isJson ? JSON.stringify({ url: link, ...(atSite && { siteUrl: atSite }) }) : link}\n`)
+  if (atSite && !isJson) log(`If the proxy passes this path on: ${atSite}\n`)
   if (isJson || !process.stdout.isTTY) return
   const { openPrivately } = await import('../terminal/open.ts')
   if (await openPrivately(link, stateFolder(environment), environment)) log('Opened in the browser.\n')
@@ -85,7 +88,7 @@ function accessOf({ url, token }: AdminSettings, environment: AdminWork['environ
       'OPTION_INVALID',
       'Give the token of the admin listener: --admin-token, or TUNNEL_ADMIN_TOKEN.',
     )
-  return { url: at.replace(/\/+$/, ''), token: shown }
+  return { url: at.replace(/\/+$/, ''), token: shown, ...(at === kept?.url && { siteUrl: kept.siteUrl }) }
 }
 
 async function ask({ method, path, body }: AdminSettings, { url, token }: AdminAccess): Promise<Row> {

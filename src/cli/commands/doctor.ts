@@ -63,7 +63,7 @@ export async function doctor(settings: DoctorSettings, run: DoctorRun): Promise<
     show(wayChecks)
     const checks = way === undefined ? wayChecks : await checkServer(way)
     if (way !== undefined) show(checks)
-    // A round trip through a server that is not there would only say so again.
+    // A round trip through a server that is not there would only fail again.
     if (!checks.some(({ verdict }) => verdict === 'fail'))
       show(await checkRoundTrip(server, { ...client, token }))
     const { host = '' } = way?.server.address ?? {}

@@ -13,7 +13,7 @@ import { copyUrl, openUrl, showQr } from './offers.ts'
 /** Requests that have a response, and could be sent again. */
 const LAST = new URLSearchParams({ filter: 'is:http,sse -is:refused -is:open', limit: '1' }).toString()
 
-/** Addresses of a session, as they are when a key is pressed. */
+/** The addresses of a session at the time of a key press. */
 export interface Addresses {
   /** The public URL; the first one of several. */
   readonly url?: () => string | undefined

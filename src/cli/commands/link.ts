@@ -1,4 +1,5 @@
-// `localtunnels link`: makes a signed link to a tunnel of this user, or takes one back. The client that has the tunnel runs somewhere else.
+// `localtunnels link`: makes a signed link to a tunnel of this user, or revokes one. The client that has the tunnel runs in
+// another process.
 
 import { allGuards, type KeptGuard, revokeIn } from '../../client/tunnels/guard-files.ts'
 import { TunnelError } from '../../errors.ts'
@@ -46,7 +47,7 @@ export async function link(settings: LinkSettings, { environment, write, log }: 
   })
   if (isJson) return write(`${JSON.stringify({ url, id })}\n`)
   write(`${url}\n`)
-  log(`To take it back: localtunnels link ${kept.name} --revoke ${id}\n`)
+  log(`To revoke it: localtunnels link ${kept.name} --revoke ${id}\n`)
 }
 
 async function findGuard(

@@ -4,6 +4,9 @@ import { serverOrigin } from '../../client/carriers/server-address.ts'
 import type { TunnelClientOptions } from '../../client/options.ts'
 import { reach } from '../../client/reach/reach.ts'
 import { ERRORS, TunnelError } from '../../errors.ts'
+import { OPEN_HEADER } from '../../wire/control.ts'
+import { checkWay } from '../doctor/checks.ts'
+import { askPage } from '../doctor/control-page.ts'
 import { EXIT } from '../exit-codes.ts'
 import type { Logins } from '../settings/logins.ts'
 import { visible } from '../terminal/format.ts'
@@ -151,15 +154,17 @@ async function verify(
   }
 }
 
-/** Whether the server takes a client without a token. In doubt, as when it is away by now, no. */
+/** Whether the server says that clients need no token. In doubt, as when it is away by now, no. */
 async function takesAnyone(
   server: string,
   client: LoginSettings['client'],
   { environment }: Desk,
 ): Promise<boolean> {
-  const options = { ...client, server, token: '', connectTimeoutMs: VERIFY_TIMEOUT_MS }
-  return reach(options, environment).then(
-    () => true,
+  // An attempt without a token would be a refusal in the log of the server.
+  const { way } = checkWay(server, client, environment)
+  if (way === undefined) return false
+  return askPage(way.dial, way.server, '/', VERIFY_TIMEOUT_MS).then(
+    ({ headers }) => headers.has(OPEN_HEADER),
     () => false,
   )
 }

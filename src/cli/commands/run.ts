@@ -94,7 +94,9 @@ async function reserveFor(
       ...(state !== undefined && { stateFolder: state }),
       ...(embedded !== undefined && { proxy: false }),
     })
-    client.on('disconnected', () => stage.say('connection lost, reconnecting'))
+    client.on('reconnecting', ({ attempt }) => {
+      if (attempt === 1) stage.say('connection lost, reconnecting')
+    })
     client.on('connected', ({ url }) => stage.say(url))
     onEnd(client, error => {
       if (error instanceof TunnelError && error.code === 'DISCONNECTED') lost.abort(error)
@@ -258,7 +260,7 @@ function signalTo(child: ChildProcess, isGroup: boolean, signal: Signal): void {
   try {
     process.kill(isGroup ? -child.pid : child.pid, signal)
   } catch {
-    // It is over.
+    // The command has ended.
   }
 }
 
@@ -270,7 +272,7 @@ function killFamily(child: ChildProcess): void {
     try {
       process.kill(pid, 'SIGKILL')
     } catch {
-      // It is over.
+      // The command has ended.
     }
   }
 }

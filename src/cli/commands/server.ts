@@ -89,16 +89,17 @@ function noticeNoTokens({ tokensFile }: ServerConfigOptions, { output }: Run): v
 /** Reports the start; of workers the first reports for all of them. */
 function reportStart(
   server: ServerEnd,
-  { domains = ['localhost'] }: ServerConfigOptions,
+  options: ServerConfigOptions,
   { admin }: ServerParts,
   place: Place | undefined,
   { output }: Run,
 ): void {
+  const { domains = ['localhost'] } = options
   const { url, port, tlsPort, adminUrl } = server
   const listening = { url, port, ...(tlsPort !== undefined && { tlsPort }), domains: domains.map(normalName) }
   if (place === undefined || place.number === 1) output.event({ type: 'listening', ...listening })
   if (admin === undefined || adminUrl === undefined) return
-  admin.opened(adminUrl)
+  admin.opened(adminUrl, options)
   const message = `The admin listener is at ${adminUrl}. On this machine: localtunnels admin open`
   output.event({ type: 'notice', code: 'ADMIN', message })
 }
@@ -137,12 +138,12 @@ async function serveByWorkers(
   const workers = await Workers.start(count, descriptors, folder, run)
   run.served()
   try {
-    admin?.listen(workers, upgrade, given.basePath)
+    admin?.listen(workers, upgrade, given)
   } catch (error) {
     await workers.stop()
     throw error
   }
-  // They read the file themselves, when it changes or on SIGHUP.
+  // The workers read the file themselves, when it changes or on SIGHUP.
   run.onHangup(() => workers.tell('SIGHUP'))
   const isReplaced = await upgrade.served({ descriptors })
   run.output.event({ type: 'draining', requests: 0 })

@@ -168,7 +168,7 @@ async function install(manager: Manager, settings: ServiceSettings, write: Servi
   const { path, variablesPath } = manager
   const hasVariables = Object.keys(settings.variables).length > 0
   if (variablesPath !== undefined) {
-    // Of an earlier installation.
+    // Left by an earlier installation.
     rmSync(variablesPath, { force: true })
     if (hasVariables) writeNew(variablesPath, environmentFile(settings.variables), 0o600)
   }

@@ -39,7 +39,7 @@ export function shareApp(settings: ShareSettings, run: Run): Promise<void> {
       connect: end => end.connect(),
       ready: shared => becomeReady(shared, settings),
       listen(shared) {
-        // Whose Host is rewritten refuses nothing.
+        // The user chose a Host header: do not suggest the flag.
         if (client.hostHeader !== undefined) return
         const say = (message: string) => run.output.event({ type: 'notice', code: 'HOST_REFUSED', message })
         explainRefusals(shared.client, () => target.url, say)

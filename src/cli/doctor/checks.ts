@@ -110,8 +110,7 @@ function proxyCheck(
     return { verdict: 'ok', what, found: `to the server through ${proxy.label}, ${login} (${source})` }
   }
   if (set === '') return { verdict: 'ok', what, found: 'none' }
-  const why =
-    options.proxy === undefined ? 'they or NO_PROXY leave this server out' : 'an empty --proxy says so'
+  const why = options.proxy === undefined ? 'they or NO_PROXY leave this server out' : '--proxy is empty'
   return { verdict: 'note', what, found: `${set} set, but not used: ${why}` }
 }
 
@@ -170,7 +169,7 @@ export async function checkServer(way: Way): Promise<readonly Check[]> {
     return [{ verdict: 'ok', what: 'server name', found }, ...(await checkStatus(way, url))]
   }
   try {
-    // As the client dials it.
+    // Dialled in the same way as by the client.
     const { host = hostname } = onThisMachine(way.server.address)
     const { address: ip } = await lookup(host)
     const found = `${hostname} is ${ip}`
@@ -200,7 +199,10 @@ async function checkStatus({ dial, server }: Way, url: string): Promise<readonly
       ]
     }
     const found = `${url} returns ${answer.status}, but not as a tunnel server`
-    const fix = 'Check the address given with --server: another program responds there.'
+    const fix =
+      server.path === ''
+        ? 'Check the address given with --server: another program responds there.'
+        : `Check the path ${server.path} in --server: it must be the --base-path of the server, and the proxy must pass it on.`
     return [{ verdict: 'fail', what: 'server', found, fix }]
   } catch (error) {
     return [
@@ -309,7 +311,7 @@ async function checkProbe(
   options: ShareSettings['client'],
 ): Promise<Check> {
   const isProven = await client.probe()
-  // It may be another one by now.
+  // The address may be another one by now.
   const url = client.getTunnelUrl()
   if (isProven) return { verdict: 'ok', what: 'public side', found: `a request to ${url} came back` }
   const outward = dialOutward([parseServer(server, options).address], dial)

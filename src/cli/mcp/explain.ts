@@ -50,7 +50,7 @@ function timesOf({
   if (totalMs === undefined) return []
   const parts = [
     ...(waitingMs > 0 ? [`${formatDuration(waitingMs)} waiting at the server`] : []),
-    ...(appMs === undefined ? [] : [`${formatDuration(appMs)} until the app began to respond`]),
+    ...(appMs === undefined ? [] : [`${formatDuration(appMs)} until the app started to respond`]),
     ...(transferMs === undefined ? [] : [`${formatDuration(transferMs)} for the response`]),
   ]
   const slow = appMs !== undefined && appMs > SLOW_MS ? ' The app is slow.' : ''

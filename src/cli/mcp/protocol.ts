@@ -59,7 +59,7 @@ export class AgentProtocol {
     try {
       message = JSON.parse(line)
     } catch {
-      return this.#fail(null, PARSE_ERROR, 'That was no JSON.')
+      return this.#fail(null, PARSE_ERROR, 'The line is not JSON.')
     }
     if (typeof message !== 'object' || message === null || Array.isArray(message))
       return this.#fail(null, INVALID_REQUEST, 'A message is an object.')
@@ -110,7 +110,7 @@ export class AgentProtocol {
     const fault = misfit(given, tool)
     // To the agent, which can fix it: a fault of the protocol would only reach its program.
     if (fault !== undefined) return this.#answer(id, said(`OPTION_INVALID: ${fault}.`, true))
-    if (this.#calls.size >= MAX_CALLS) return this.#fail(id, BUSY, `${MAX_CALLS} calls are under way.`)
+    if (this.#calls.size >= MAX_CALLS) return this.#fail(id, BUSY, `${MAX_CALLS} calls are in progress.`)
     const call = new AbortController()
     this.#calls.set(id, call)
     void this.#run(id, tool, given, call.signal).finally(() => this.#calls.delete(id))

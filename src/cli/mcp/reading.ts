@@ -60,7 +60,7 @@ export function readingTools(sessions: Sessions): readonly Tool[] {
       description: 'Lists requests that came through a tunnel, newest first, one short row each.',
       arguments: {
         filter: { type: 'string', description: FILTER },
-        limit: { type: 'integer', description: 'At most so many. Default 20.', minimum: 1, maximum: 200 },
+        limit: { type: 'integer', description: 'The maximum number. Default 20.', minimum: 1, maximum: 200 },
         before: { type: 'string', description: 'Only those older than this id: the next page.' },
         session: SESSION_ARGUMENT,
       },
@@ -171,11 +171,11 @@ export function readingTools(sessions: Sessions): readonly Tool[] {
         filter: { type: 'string', description: FILTER },
         timeout_seconds: {
           type: 'integer',
-          description: 'At most so long. Default 30.',
+          description: 'The maximum time. Default 30.',
           minimum: 1,
           maximum: MAX_WAIT_S,
         },
-        after: { type: 'string', description: 'Id of a request: as list_requests told it last.' },
+        after: { type: 'string', description: 'Id of a request, from the last list_requests.' },
         session: SESSION_ARGUMENT,
       },
       required: ['filter'],
@@ -279,7 +279,7 @@ function excerpt(
   const about = { type, totalBytes, ...(keptBytes < totalBytes && { keptBytes }) }
   const whole = new TextDecoder().decode(bytes).slice(0, MAX_TEXT_CHARS)
   if (/[\0\ufffd]/.test(whole.slice(0, 1_000))) return { ...about, text: '(binary)' }
-  // As a whole, so that no part of a secret begins an excerpt.
+  // Masked as a whole, so that no part of a secret begins an excerpt.
   const text = reveals ? whole : redacted(whole)
   const shown = cutAt(text.slice(offset, offset + maxBytes), maxBytes)
   const next = offset + shown.length

@@ -13,7 +13,7 @@ import type { Tool } from './tool.ts'
 
 const VERDICTS = {
   fixed: 'fixed: it was an error, and is none any more',
-  regressed: 'regressed: it was no error, and is one now',
+  regressed: 'regressed: the new response is an error, and the first one was not',
   same: 'same: status and body are as before',
   different: 'different: neither was an error, or both were, and the responses differ',
 } as const
@@ -30,8 +30,7 @@ export function replayingTools(sessions: Sessions): readonly Tool[] {
         id: { type: 'string', description: 'Id of the request, or: latest' },
         edit: {
           type: 'object',
-          description:
-            'What to change. Everything else is sent byte for byte; masked values are the real ones.',
+          description: 'The changes. Everything else is sent byte for byte; masked values are the real ones.',
           properties: {
             method: { type: 'string', description: 'Such as POST' },
             path: { type: 'string', description: 'With query, beginning with /' },

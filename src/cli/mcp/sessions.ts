@@ -7,7 +7,7 @@ import type { Given } from './tool.ts'
 export const SESSION_ARGUMENT = {
   type: 'integer',
   description:
-    'Process id of the session, as list_tunnels tells. Default: that of the ports shared here, else the last started.',
+    'Process id of the session, from list_tunnels. Default: that of the ports shared here, or the last started.',
   minimum: 1,
 } as const
 

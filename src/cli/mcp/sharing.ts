@@ -1,4 +1,4 @@
-// Tools that give a port of this machine a URL, and take it back. The server and its token are the user's: no argument names them.
+// Tools that give a port of this machine a URL, and remove it. The server and its token are the user's: no argument names them.
 
 import type { TunnelClientOptions } from '../../client/options.ts'
 import { TunnelError } from '../../errors.ts'
@@ -61,7 +61,7 @@ export class AgentShares {
         name: 'stop_sharing',
         title: 'Stop sharing',
         description: "Takes a URL back that share_port gave. Tunnels of other sessions are the user's.",
-        arguments: { name: { type: 'string', description: 'Name, as share_port told it' } },
+        arguments: { name: { type: 'string', description: 'Name, from share_port' } },
         required: ['name'],
         isReading: false,
         call: async given => {
@@ -71,7 +71,7 @@ export class AgentShares {
             throw new TunnelError('TUNNEL_NOT_FOUND', 'share_port gave no tunnel of this name.')
           this.#tunnels.delete(name)
           await tunnel.close()
-          return { said: `${tunnel.url} is taken back.` }
+          return { said: `${tunnel.url} is closed.` }
         },
       },
     ]

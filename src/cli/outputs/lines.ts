@@ -21,6 +21,8 @@ const NARROW_COLUMNS = 60
 /** The least width of a path and of a reason: size, and then duration, give way. */
 const MIN_PATH_COLUMNS = 12
 const MIN_REASON_COLUMNS = 12
+/** The least width of an event's name, with its gap: below it has none. */
+const MIN_NAMED_COLUMNS = 8
 /** An IPv4 address with its port. */
 const ADDRESS_COLUMNS = 21
 /** The least and the largest width of a service's name. */
@@ -66,9 +68,10 @@ function requestLine(
     error,
     reason: why,
     subdomain,
+    event: kind,
   } = event.type === 'response'
     ? event
-    : { ...event, error: undefined, reason: undefined, subdomain: undefined }
+    : { ...event, error: undefined, reason: undefined, subdomain: undefined, event: undefined }
   const { dim, bold } = palette
   const isNarrow = columns < NARROW_COLUMNS
   const time = isNarrow ? '' : `${formatTime(now)}  `
@@ -84,11 +87,15 @@ function requestLine(
   const tail = numbers.slice(isNarrow ? 1 : 0).find(one => leftBeside(one) >= needed) ?? ''
   const left = leftBeside(tail)
   const reason = error === undefined ? '' : cut(reasonOf(error, why), left - minPath)
-  const path = cut(whole, left - widthOf(reason))
-  const shown = path + reasonColour(error, palette)(reason)
+  const besidePath =
+    left - widthOf(reason) - Math.min(widthOf(whole), Math.max(minPath, Math.floor(left / 2)))
+  const eventName =
+    kind === undefined || besidePath < MIN_NAMED_COLUMNS ? '' : cut(`  ${visible(kind)}`, besidePath)
+  const path = cut(whole, left - widthOf(reason + eventName))
+  const shown = path + statusColour(status, palette)(eventName) + reasonColour(error, palette)(reason)
   const start = `  ${dim(time)}${bold(name)}${statusColour(status, palette)(status.padStart(3))}  ${method}`
   if (isLog) return `${start}${dim(tail)}  ${shown}`
-  const gap = tail === '' ? '' : ' '.repeat(Math.max(0, left - widthOf(path + reason)) + 2)
+  const gap = tail === '' ? '' : ' '.repeat(Math.max(0, left - widthOf(path + eventName + reason)) + 2)
   return `${start}${shown}${gap}${dim(tail)}`.trimEnd()
 }
 
@@ -131,7 +138,7 @@ export function connectionLine(
   const time = `${formatTime(now)}  `
   const { dim } = palette
   const coloured = reasonColour(event.error, palette)
-  // Who came, and what went wrong, stay longest.
+  // Connections and errors stay longest.
   for (const [before, after] of [
     [time, duration + sizes],
     ['', duration + sizes],

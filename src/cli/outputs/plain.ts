@@ -18,6 +18,8 @@ export class PlainOutput implements Output {
   #isServer = false
   /** The first connection was tried before. */
   #isRetrying = false
+  /** Whether the connection was lost, and nothing was said of it. */
+  #isLost = false
   #isUncounted = false
   /** The last error since the tunnel was up: every try of a long outage fails in the same way. */
   #lastError = ''
@@ -53,7 +55,8 @@ export class PlainOutput implements Output {
           `${connectionLine(event, this.#isServer, this.#now(), this.#palette, MAX_LOG_COLUMNS).trim()}\n`,
         )
       case 'disconnected':
-        return this.#line('connection lost, reconnecting')
+        this.#isLost = true
+        return
       case 'connected':
         this.#lastError = ''
         if (this.#hasServices) return this.#line('connected again')
@@ -62,7 +65,9 @@ export class PlainOutput implements Output {
         if (this.#url !== event.url) this.#announce(event.url)
         return this.#line('connected again')
       case 'reconnecting':
-        // A lost connection has a line of its own.
+        // A client that does not come back says why it ends.
+        if (this.#isLost) this.#line('connection lost, reconnecting')
+        this.#isLost = false
         if (this.#url !== '' || this.#hasServices || this.#isRetrying) return
         this.#isRetrying = true
         return this.#line('server unreachable, retrying')

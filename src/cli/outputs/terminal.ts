@@ -164,7 +164,7 @@ export class TerminalOutput implements Output {
         this.#lostAt = this.#now().getTime()
         break
       case 'reconnecting':
-        // Of the first connection nothing was lost.
+        // The first connection has lost nothing.
         this.#lostAt ??= this.#now().getTime()
         break
       case 'connected':
@@ -264,7 +264,7 @@ export class TerminalOutput implements Output {
     }
     if (down !== undefined) return
     this.#down.set(service, { origin, atMs })
-    // Until then the status line alone says it.
+    // Only the status line shows it until then.
     if (this.#isReady) this.#print(`  ${dim(this.#time)}${yellow(`${whose}nothing listens on ${origin}`)}`)
   }
 

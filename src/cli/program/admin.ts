@@ -4,8 +4,7 @@ import { type Command, Option } from 'commander'
 import { TunnelError } from '../../errors.ts'
 import type { Actions } from '../actions.ts'
 import type { AdminSettings, Row } from '../commands/admin.ts'
-import { timeOf } from './guard.ts'
-import { flagOptions } from './values.ts'
+import { flagOptions, timeOf } from './values.ts'
 
 type Question = Omit<AdminSettings, 'url' | 'token' | 'isJson'>
 
@@ -136,7 +135,7 @@ export function addAdminCommand(program: Command, actions: Actions): void {
   add('unban <id>', 'remove a ban', id => ({
     method: 'DELETE',
     path: `/bans/${encodeURIComponent(id)}`,
-    done: ({ removed }) => `Ban ${shown(removed)} is taken back.`,
+    done: ({ removed }) => `Ban ${shown(removed)} is removed.`,
   }))
   add('tokens', 'list client tokens; create them with "localtunnels token" or on the admin page', () => ({
     method: 'GET',
@@ -186,7 +185,7 @@ export function addAdminCommand(program: Command, actions: Actions): void {
   add('upgrade', 'restart the server with the installed version, without refusing a connection', () => ({
     method: 'POST',
     path: '/upgrade',
-    done: ({ pid }) => `Process ${shown(pid)} serves from now on; the old one finishes what is under way.`,
+    done: ({ pid }) => `Process ${shown(pid)} serves from now on; the old one finishes its open requests.`,
   }))
   add('status', 'print the counters of the server', () => ({
     method: 'GET',

@@ -6,7 +6,7 @@ import { Flags } from '../settings/flags.ts'
 import { connection, LASTING_FLAGS } from './connection.ts'
 import { needServer } from './names.ts'
 import { outputWish, PRINTING_FLAGS } from './printing.ts'
-import { flagOptions, seconds } from './values.ts'
+import { duration, flagOptions } from './values.ts'
 
 const { '--local': _local, ...SERVER_FLAGS } = LASTING_FLAGS['Server connection:'] ?? {}
 
@@ -14,7 +14,7 @@ const { '--local': _local, ...SERVER_FLAGS } = LASTING_FLAGS['Server connection:
 const OWN_FLAGS = {
   'This machine:': {
     '--port <port>': 'port of this machine where you find the service (default: any free port)',
-    '--idle-timeout <seconds>': 'forget a UDP program that has been silent for this time (default: 60)',
+    '--idle-timeout <time>': 'forget a UDP program that has been silent for this time (default: 60s)',
   },
 }
 
@@ -33,7 +33,7 @@ export function addConnectCommand(program: Command, actions: Actions): void {
     const way = connection(flags)
     if (way.destination.servers.length === 0) throw needServer()
     const port = flags.port('port', 1)
-    const idleTimeoutMs = seconds(flags, 'idleTimeout', 0.001)
+    const idleTimeoutMs = duration(flags, 'idleTimeout')
     const service = {
       name,
       ...(port !== undefined && { port }),

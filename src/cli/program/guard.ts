@@ -1,10 +1,9 @@
 // The flags of a guard: the common access rules and sign-in methods. A configuration file has all of them.
 
-import { parseDuration } from '../../config/quantity.ts'
 import { TunnelError } from '../../errors.ts'
 import type { GuardOptions } from '../../guard.ts'
 import type { Flags } from '../settings/flags.ts'
-import { type FlagTexts, given, readAuthority } from './values.ts'
+import { duration, type FlagTexts, given, readAuthority, timeOf } from './values.ts'
 
 /** Access rules, for tunnels of every kind. */
 export const RULE_FLAGS: FlagTexts = {
@@ -40,7 +39,7 @@ export function guardSettings(flags: Flags): GuardOptions | undefined {
     allow: flags.list('allow'),
     deny: flags.list('deny'),
     rate: rateOf(flags),
-    ttlMs: ttlOf(flags),
+    ttlMs: duration(flags, 'ttl'),
     // An empty variable is one that is not set.
     password: flags.text('password') || undefined,
     bearer: flags.list('bearer'),
@@ -56,19 +55,8 @@ export function rateOf(flags: Flags): GuardOptions['rate'] {
   const text = flags.text('rate')
   if (text === undefined || text === '') return undefined
   const [, limit, window = ''] = /^(\d{1,7})\/(.+)$/.exec(text) ?? []
-  const windowMs = parseDuration(/^\d/.test(window) ? window : `1${window}`)
-  if (limit !== undefined && windowMs !== undefined) return { limit: Number(limit), windowMs }
-  throw new TunnelError('OPTION_INVALID', `${flags.label('rate')} "${text}" is not a rate, such as 60/1m.`)
-}
-
-function ttlOf(flags: Flags): number | undefined {
-  const text = flags.text('ttl')
-  return text === undefined || text === '' ? undefined : timeOf(text, flags.label('ttl'))
-}
-
-/** Throws `OPTION_INVALID`. */
-export function timeOf(text: string, label: string): number {
-  const ms = parseDuration(text)
-  if (ms !== undefined && ms > 0) return ms
-  throw new TunnelError('OPTION_INVALID', `${label} "${text}" is not a time, such as 30m or 2h.`)
+  const label = flags.label('rate')
+  if (limit !== undefined)
+    return { limit: Number(limit), windowMs: timeOf(/^\d/.test(window) ? window : `1${window}`, label) }
+  throw new TunnelError('OPTION_INVALID', `${label} "${text}" is not a rate, such as 60/1m.`)
 }

@@ -2,7 +2,7 @@
 
 import type { Command } from 'commander'
 import type { Actions } from '../actions.ts'
-import { timeOf } from './guard.ts'
+import { timeOf } from './values.ts'
 
 export function addLinkCommand(program: Command, actions: Actions): void {
   program

@@ -20,7 +20,7 @@ import {
   WILDCARD_FLAG,
 } from './names.ts'
 import { outputWish, PRINTING_FLAGS } from './printing.ts'
-import { flagOptions, seconds, type Texts } from './values.ts'
+import { duration, flagOptions, type Texts } from './values.ts'
 
 /** A service with the access rules of its flags. */
 interface GuardedService extends Service {
@@ -94,10 +94,10 @@ const RAW_COMMANDS: readonly RawCommand[] = [
     argument: 'where the service is: 53, host:53 or a range of ports, 27015-27030',
     flags: {
       ...REMOTE_PORT_FLAG,
-      '--idle-timeout <seconds>': 'forget a visitor that has been silent for this time (default: 60)',
+      '--idle-timeout <time>': 'forget a visitor that has been silent for this time (default: 60s)',
     },
     settings(flags, services) {
-      const idleTimeoutMs = seconds(flags, 'idleTimeout', 0.001)
+      const idleTimeoutMs = duration(flags, 'idleTimeout')
       const more = idleTimeoutMs !== undefined && { idleTimeoutMs }
       const wishes = withRemotePorts(services, flags).map(wish => {
         if ('unix' in wish) throw new TunnelError('OPTION_INVALID', 'UDP needs a port, not a unix socket.')

@@ -3,8 +3,7 @@
 import type { Command } from 'commander'
 import type { Actions } from '../actions.ts'
 import { Flags } from '../settings/flags.ts'
-import { timeOf } from './guard.ts'
-import { flagOptions, type Texts, wholeNumber } from './values.ts'
+import { duration, flagOptions, type Texts, wholeNumber } from './values.ts'
 
 export function addRequestCommands(program: Command, actions: Actions): void {
   const add = (
@@ -74,7 +73,7 @@ export function addRequestCommands(program: Command, actions: Actions): void {
   )
   until.action((filter = '') => {
     const flags = new Flags(until)
-    const timeoutMs = timeOf(flags.text('timeout') ?? '30s', flags.label('timeout'))
+    const timeoutMs = duration(flags, 'timeout') ?? 30_000
     return actions.wait({ filter, timeoutMs, ...sessionOf(flags) })
   })
 }

@@ -10,12 +10,12 @@ import { ACME_FLAGS, acmeSettings } from './acme.ts'
 import { adminAddress } from './admin.ts'
 import { outputWish, PRINTING_FLAGS } from './printing.ts'
 import {
+  duration,
   type FlagTexts,
   flagOptions,
   given,
   readAuthority,
   readText,
-  seconds,
   wholeNumber,
 } from './values.ts'
 
@@ -41,11 +41,11 @@ const FLAGS: FlagTexts = {
   'General:': {
     '--config <file>': 'read settings from this file; options and variables override it',
     '-p, --port <port>':
-      'port for visitors and clients, 0 for any free port (default: 8080, with --acme 443)',
+      'port for visitors and clients, 0 for any free port (default: 8080; 443 with --acme)',
     '--host <address>': 'address to listen on (default: 0.0.0.0)',
     '--domain <domain>': 'tunnels get names below it (default: localhost); repeatable',
     '--public-url <url>': 'URL that visitors use, if a proxy is in front of the server',
-    '--origin-timeout <seconds>': 'time that an app has to respond, 0 for no limit (default: 60)',
+    '--origin-timeout <time>': 'time that an app has to respond, 0 for no limit (default: 60s)',
     '--branding-name <name>': 'your name, on the pages that visitors see',
     '--branding-contact <address>': 'email address or https:// URL for help, on these pages',
     '--branding-logo <file>': 'your logo on these pages: an SVG of at most 64 KiB',
@@ -54,13 +54,13 @@ const FLAGS: FlagTexts = {
   'Certificates from an authority (ACME):': ACME_FLAGS,
   'TLS:': {
     '--tls-cert <file>': 'certificate chain, PEM; repeatable, for other names',
-    '--tls-key <file>': 'its private key, PEM; repeatable, in the same order',
+    '--tls-key <file>': 'private key of the certificate, PEM; repeatable, in the same order',
     '--tls-min-version <version>': 'oldest accepted version of TLS: 1.2 or 1.3 (default: 1.2)',
     '--tls-ciphers <list>':
       'ciphers of TLS 1.2, names of OpenSSL (default: ciphers with forward secrecy and authentication)',
     '--client-ca <file>': 'require a certificate from every client, signed by these authorities, PEM',
     '--http-port <port>':
-      'port that redirects to https and serves the checks of ACME (default: none, with --acme 80)',
+      'port that redirects to https and serves the checks of ACME (default: none; 80 with --acme)',
     '--no-http2': 'do not offer HTTP/2 to visitors',
     '--http3': 'offer HTTP/3 to visitors (experimental)',
     '--hsts <seconds>': 'send Strict-Transport-Security with this max-age (default: do not send it)',
@@ -103,6 +103,7 @@ const FLAGS: FlagTexts = {
 }
 
 const VARIABLES = `
+A time is 500ms, 30s or 2h; a number alone is seconds.
 Each option is also a variable: --tls-cert is TUNNEL_SERVER_TLS_CERT.
 Options on the command line override variables, and both override the file.`
 
@@ -110,7 +111,7 @@ function serverSettings(flags: Flags): ServerConfigOptions {
   const inbox = flags.text('inbox')
   const clientCa = flags.text('clientCa')
   const accessLog = flags.text('accessLog')
-  const originTimeoutMs = seconds(flags, 'originTimeout')
+  const originTimeoutMs = duration(flags, 'originTimeout', 0)
   return {
     ...adminSettings(flags),
     ...brandingSettings(flags),
@@ -184,7 +185,7 @@ function clusterSettings(flags: Flags): Pick<ServerConfigOptions, 'clusterOf'> {
   const url = flags.text('cluster')
   const peerUrl = flags.text('peerUrl')
   if (url === undefined && peerUrl === undefined) return {}
-  // Without a URL it is that of the file.
+  // The file's own, if no URL is given.
   return { clusterOf: { url: url ?? '', ...(peerUrl !== undefined && { peerUrl }) } }
 }
 

@@ -3,11 +3,11 @@
 import { type Command, Option } from 'commander'
 import type { Actions } from '../actions.ts'
 
-/** What a subcommand of `service` is to do. */
+/** The task of a subcommand of `service`. */
 export interface ServiceRequest {
   readonly action: 'install' | 'status' | 'remove'
   readonly name: string
-  /** What it runs, in the words of the command line. */
+  /** The command that the service runs, in the words of the command line. */
   readonly words: readonly string[]
   readonly isUser: boolean
 }

@@ -10,7 +10,7 @@ import { Flags } from '../settings/flags.ts'
 import { parseRoutes } from '../settings/target.ts'
 import { APP_FLAGS, appTls, needHttps, targetOf } from './app.ts'
 import { connection, END_FLAG } from './connection.ts'
-import { ACCESS_FLAGS, guardSettings, timeOf } from './guard.ts'
+import { ACCESS_FLAGS, guardSettings } from './guard.ts'
 import {
   HOST_NAME_FLAG,
   hostsOf,
@@ -21,7 +21,7 @@ import {
   WILDCARD_FLAG,
 } from './names.ts'
 import { outputWish, PRINTING_FLAGS } from './printing.ts'
-import { type FlagTexts, flagOptions, given, sizeOf, wholeNumber } from './values.ts'
+import { duration, type FlagTexts, flagOptions, given, sizeOf, wholeNumber } from './values.ts'
 
 export function addSharing(command: Command, actions: Actions): void {
   for (const option of [...flagOptions(APP_FLAGS), ...flagOptions(SHARE_FLAGS)]) command.addOption(option)
@@ -41,6 +41,7 @@ export function addHttpCommand(program: Command, actions: Actions): void {
 }
 
 const VARIABLES = `
+A time is 500ms, 30s or 2h; a number alone is seconds.
 Each option is also a variable: --host-header is TUNNEL_HOST_HEADER.
 Options on the command line override variables (docs/cli.md).`
 
@@ -94,11 +95,6 @@ const SHARE_FLAGS: FlagTexts = {
   },
 }
 
-function timeoutOf(flags: Flags): number | undefined {
-  const text = flags.text('responseTimeout')
-  return text ? timeOf(text, flags.label('responseTimeout')) : undefined
-}
-
 function awayOf(flags: Flags): ShareSettings['client']['away'] {
   const [file, status] = [flags.text('awayPage'), wholeNumber(flags, 'awayStatus')]
   if (file) return { file, ...(status !== undefined && { status }) }
@@ -134,7 +130,7 @@ function protocolOf(flags: Flags): { readonly protocol?: 'http/1.1' | 'h2c' | 'h
   if (text === 'http/1.1' || text === 'h2c' || text === 'h2') return { protocol: text }
   throw new TunnelError(
     'OPTION_INVALID',
-    `${flags.label('protocol')} "${text}" is none of http/1.1, h2c and h2.`,
+    `${flags.label('protocol')} "${text}" is not a protocol: use http/1.1, h2c or h2.`,
   )
 }
 
@@ -198,7 +194,7 @@ function shareSettings(flags: Flags, positional: string | undefined): ShareSetti
         wildcardHosts: flags.list('wildcardHost'),
         filter: flags.text('filter') || undefined,
         guard: guardSettings(flags),
-        responseTimeoutMs: timeoutOf(flags),
+        responseTimeoutMs: duration(flags, 'responseTimeout'),
         away: awayOf(flags),
         collectBodyBytes: sizeOf(flags, 'collectBody'),
       }),

@@ -7,8 +7,8 @@ import type { TokenScope } from '../../tokens.ts'
 import type { Actions } from '../actions.ts'
 import type { TokenSettings } from '../commands/token.ts'
 import { Flags } from '../settings/flags.ts'
-import { rateOf, timeOf } from './guard.ts'
-import { flagOptions, given, type Texts, wholeNumber } from './values.ts'
+import { rateOf } from './guard.ts'
+import { duration, flagOptions, given, type Texts, wholeNumber } from './values.ts'
 
 export function addTokenCommands(program: Command, actions: Actions): void {
   const token = program
@@ -33,7 +33,7 @@ export function addTokenCommands(program: Command, actions: Actions): void {
   }
   add('add', 'create a token, and show it once', flagOptions({ '': SCOPE_FLAGS }, ''), flags => ({
     scope: scopeOf(flags),
-    forMs: flags.text('for') === undefined ? undefined : timeOf(flags.text('for') ?? '', '--for'),
+    forMs: duration(flags, 'for'),
   }))
   const nothing = () => ({ scope: {}, forMs: undefined })
   add('list', 'list all tokens, without their secrets', [], nothing)

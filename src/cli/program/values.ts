@@ -2,8 +2,8 @@
 
 import { readFileSync } from 'node:fs'
 import { Option } from 'commander'
-import { parseSize } from '../../config/quantity.ts'
-import { TunnelError } from '../../errors.ts'
+import { parseDuration, parseSize } from '../../config/quantity.ts'
+import { TunnelError, whyUnreadable } from '../../errors.ts'
 import type { Flags } from '../settings/flags.ts'
 
 export type Texts = Readonly<Record<string, string>>
@@ -56,15 +56,21 @@ export function sizeOf(flags: Flags, name: string): number | undefined {
   throw new TunnelError('OPTION_INVALID', `${flags.label(name)} "${text}" is not a size, such as 10MiB.`)
 }
 
-/** Returns seconds as milliseconds. */
-export function seconds(flags: Flags, name: string, least = 0): number | undefined {
+/** Returns the duration of a flag in milliseconds. `undefined` if it is not given. */
+export function duration(flags: Flags, name: string, leastMs = 1): number | undefined {
   const text = flags.text(name)
-  if (text === undefined) return undefined
-  if (/^\d{1,6}(?:\.\d+)?$/.test(text) && Number(text) >= least) return Math.round(Number(text) * 1_000)
-  const above = least === 0 ? '' : ' above 0'
+  return text === undefined || text === '' ? undefined : timeOf(text, flags.label(name), leastMs)
+}
+
+/** Returns `500ms`, `30s` or `2h`, or a number of seconds, in milliseconds. Throws `OPTION_INVALID`. */
+export function timeOf(text: string, label: string, leastMs = 1): number {
+  const isBare = /^[\d.]+$/.test(text)
+  const ms = parseDuration(isBare ? `${text}s` : text)
+  if (ms !== undefined && ms >= leastMs) return ms
+  const above = leastMs === 0 ? '' : ' above 0'
   throw new TunnelError(
     'OPTION_INVALID',
-    `${flags.label(name)} "${text}" is not a number of seconds${above}, such as 60.`,
+    `${label} "${text}" is not a time${above}, such as 500ms, 30s or 2h; a number alone is seconds.`,
   )
 }
 
@@ -82,7 +88,9 @@ export function readText(path: string, label: string): string {
   try {
     return readFileSync(path, 'utf8')
   } catch (cause) {
-    throw new TunnelError('OPTION_INVALID', `${label}: ${path} cannot be read.`, { cause })
+    throw new TunnelError('OPTION_INVALID', `${label}: ${path} cannot be read: ${whyUnreadable(cause)}.`, {
+      cause,
+    })
   }
 }
 

@@ -8,7 +8,7 @@ const MOST = 65_536
 
 /**
  * The descriptors that were passed to this process; none when they were meant for another. Takes the variables out of
- * `environment`: the programs that this one starts have no such descriptors. Throws `LISTENERS_INVALID`.
+ * `environment`: the programs that this one starts have no such descriptors. Throws `OPTION_INVALID`.
  */
 export function passedDescriptors(
   environment: Record<string, string | undefined>,
@@ -20,6 +20,9 @@ export function passedDescriptors(
   if (LISTEN_FDS === undefined || LISTEN_PID !== String(pid)) return []
   const count = Number(LISTEN_FDS)
   if (!/^\d+$/.test(LISTEN_FDS) || count > MOST)
-    throw new TunnelError('LISTENERS_INVALID', `LISTEN_FDS "${LISTEN_FDS}" is not a number of sockets.`)
+    throw new TunnelError(
+      'OPTION_INVALID',
+      `LISTEN_FDS "${LISTEN_FDS}" is not a number of sockets. Let systemd set it.`,
+    )
   return Array.from({ length: count }, (_, at) => FIRST + at)
 }

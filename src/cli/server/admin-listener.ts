@@ -3,7 +3,7 @@
 import { randomBytes } from 'node:crypto'
 import { chmodSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import type { AdminConfig } from '../../config/server-config.ts'
+import type { AdminConfig, ServerConfigOptions } from '../../config/server-config.ts'
 import { TunnelError } from '../../errors.ts'
 import type { AuditLog, OperationsStore } from '../../operations.ts'
 import type { AdminOptions, AdminUpgrade } from '../../server/settings/part-options.ts'
@@ -16,6 +16,8 @@ type Environment = Readonly<Record<string, string | undefined>>
 export interface AdminAccess {
   readonly url: string
   readonly token: string
+  /** The URL of the page at a site whose proxy passes the base path on. */
+  readonly siteUrl?: string | undefined
 }
 
 export class AdminListener {
@@ -66,8 +68,8 @@ export class AdminListener {
   }
 
   /** The server listens. Writes down where, for the commands. */
-  opened(url: string): void {
-    keepAccess(this.#environment, { url, token: this.options.token })
+  opened(url: string, options: ServerConfigOptions): void {
+    keepAccess(this.#environment, { url, token: this.options.token, siteUrl: siteUrlOf(options) })
   }
 
   close(): void {
@@ -100,6 +102,12 @@ function storePath(config: AdminConfig, environment: Environment): string | unde
   return config.store ?? (folder && join(folder, 'admin.db'))
 }
 
+/** Returns the URL of the page behind a proxy. `undefined` if the server is not below a path of a site. */
+export function siteUrlOf({ publicUrl, basePath = '' }: ServerConfigOptions): string | undefined {
+  const path = basePath.replace(/\/+$/, '')
+  return publicUrl === undefined || path === '' ? undefined : `${publicUrl.replace(/\/+$/, '')}${path}/admin`
+}
+
 /** Writes the access for the commands of this user. */
 export function keepAccess(environment: Environment, access: AdminAccess): void {
   const folder = stateFolder(environment)
@@ -115,9 +123,10 @@ export function keptAccess(environment: Environment): AdminAccess | undefined {
   if (folder === undefined) return undefined
   try {
     const kept: unknown = JSON.parse(readFileSync(join(folder, 'admin.json'), 'utf8'))
-    if (typeof kept !== 'object' || kept === null || !('url' in kept) || !('token' in kept)) return undefined
-    const { url, token } = kept
-    return typeof url === 'string' && typeof token === 'string' ? { url, token } : undefined
+    if (typeof kept !== 'object' || kept === null) return undefined
+    const { url, token, siteUrl }: Partial<Record<string, unknown>> = { ...kept }
+    if (typeof url !== 'string' || typeof token !== 'string') return undefined
+    return { url, token, siteUrl: typeof siteUrl === 'string' ? siteUrl : undefined }
   } catch {
     return undefined // not there, or not ours
   }

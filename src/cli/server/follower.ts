@@ -77,7 +77,7 @@ export class Follower {
       this.#notice('RELOADED', `${this.#file} is in force.`)
     } catch (error) {
       const message = error instanceof Error ? error.message : String(error)
-      this.#notice('CONFIG_KEPT', `${withPages(message)} The server goes on as it was.`)
+      this.#notice('CONFIG_KEPT', `${withPages(message)} The server continues with its previous settings.`)
     }
   }
 

@@ -65,14 +65,14 @@ export class Upgrade implements AdminUpgrade {
     await Promise.race([this.#serving.promise, aborted(stop)])
     const server = this.#server
     if (server === undefined || stop.aborted || this.#isReplaced)
-      throw new TunnelError('UPGRADE_FAILED', 'This program is on its way out.')
+      throw new TunnelError('UPGRADE_FAILED', 'This program is stopping.')
     const pid = await startSuccessor(server.descriptors, environment, stop)
     this.#isReplaced = true
     notify(`MAINPID=${pid}`, environment)
     output.event({
       type: 'notice',
       code: 'UPGRADED',
-      message: `Process ${pid} serves from now on; this one finishes what is under way.`,
+      message: `Process ${pid} serves from now on; this one finishes its open requests.`,
     })
     this.#replaced.resolve()
     return pid

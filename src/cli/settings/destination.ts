@@ -173,6 +173,6 @@ const WAYS = [
 ] as const
 
 function withheld(server: string, why: string): Notice {
-  const mend = `set TUNNEL_SERVER beside it, or run: localtunnels login ${server}`
+  const mend = `also set TUNNEL_SERVER, or run: localtunnels login ${server}`
   return { code: 'TOKEN_WITHHELD', message: `TUNNEL_TOKEN is not sent to ${server}, which ${why}: ${mend}` }
 }

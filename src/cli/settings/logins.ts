@@ -107,7 +107,7 @@ export class Logins {
   #write(): void {
     const servers = Object.fromEntries(this.#kept)
     const text = `${JSON.stringify({ version: 1, default: this.#standard, servers }, null, 2)}\n`
-    // Beside it and then in its place: a reader never sees half a file, and the mode is right from the first byte on.
+    // Writes next to the file and then replaces it: a reader never sees half a file, and the mode is right from the first byte on.
     const path = this.needPath()
     const draft = `${path}.${process.pid}`
     try {

@@ -32,7 +32,7 @@ async function startOn(port: number, options: EmbeddedOptions): Promise<ServerEn
     // Not every address: what was meant for this machine must not be open to the café's network.
     host: '127.0.0.1',
     domains: ['localhost'],
-    // It ends with its only client: no other is about to return.
+    // The server ends with its only client: no other will return.
     limits: { drainTimeoutMs: DRAIN_TIMEOUT_MS, startupHoldMs: 0 },
   })
   await server.start()

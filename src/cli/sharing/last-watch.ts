@@ -15,7 +15,7 @@ export function endWithUs(target: number): () => void {
     stdio: ['pipe', 'ignore', 'ignore'],
     detached: true,
   })
-  // Without `sh` the command runs as well.
+  // The command also runs if there is no `sh`.
   watch.once('error', () => {})
   watch.unref()
   return () => void watch.kill('SIGKILL')

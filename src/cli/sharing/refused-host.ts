@@ -26,7 +26,7 @@ interface Answers {
   getTunnelUrl(): string
 }
 
-/** Answers that look refused are looked into; `say` gets the fix, once. `origin`: where the app is now, as a URL. */
+/** Responses that look refused are looked into; `say` gets the fix, once. `origin`: where the app is now, as a URL. */
 export function explainRefusals(
   client: Answers,
   origin: () => string | undefined,

@@ -67,10 +67,18 @@ export function report(client: ClientEnd, to: Reporting): void {
 }
 
 export function responseEvent(event: Omit<ResponseEvent, 'type'>): ResponseEvent {
-  const { id, host, method, path, status, durationMs, bytes, error, reason } = event
+  const { id, host, method, path, status, durationMs, bytes, error, reason, event: name } = event
   const asked = { id, ...(host !== undefined && { host }), method, path }
   const failure = { ...(error !== undefined && { error }), ...(reason !== undefined && { reason }) }
-  return { type: 'response', ...asked, status, durationMs, bytes, ...failure }
+  return {
+    type: 'response',
+    ...asked,
+    status,
+    durationMs,
+    bytes,
+    ...failure,
+    ...(name !== undefined && { event: name }),
+  }
 }
 
 /** Requests without a line of their own, whichever end counts them. */

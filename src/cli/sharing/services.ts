@@ -90,7 +90,7 @@ export class Services {
     return known
   }
 
-  /** Tells of every address that is new or has changed, as it may with another connection. */
+  /** Reports every address that is new or has changed, as after a reconnect. */
   sync(): void {
     for (const [service, running] of this.#running) {
       const { tunnel, target, config } = running
@@ -201,7 +201,7 @@ export function openTunnel<Made>(
 ): Made {
   switch (kind) {
     case 'http': {
-      // Of those apps that have an https URL, as the targets say.
+      // The apps that have an https URL, according to the targets.
       const { appInsecure: _, appCa: __, appServerName: ___, ...rest } = options
       return client.http({ ...rest, ...target.options, ...routesOf(options) })
     }

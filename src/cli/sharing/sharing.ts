@@ -93,7 +93,8 @@ async function shareThrough(sharing: Sharing, embedded: ServerEnd | undefined, r
       run.output.event({ type: 'ready', ...what, wire, server, isEmbedded: embedded !== undefined })
       const [, name] = /^private:(.+)$/.exec(what.url) ?? []
       if (name === undefined) return
-      const message = `To reach it from another machine, run there: localtunnels connect ${name}`
+      const at = servers === undefined ? '' : ` --server ${servers[0]?.url ?? server}`
+      const message = `To reach it from another machine, run there: localtunnels connect ${name}${at}`
       run.output.event({ type: 'notice', code: 'PRIVATE', message })
     },
   }

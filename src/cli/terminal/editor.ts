@@ -12,7 +12,7 @@ export function editorOf({ VISUAL, EDITOR }: Environment): string {
   return VISUAL || EDITOR || (process.platform === 'win32' ? 'notepad' : 'vi')
 }
 
-/** Rejects with `EDITOR_FAILED`. The file is the user's alone, and gone afterwards. */
+/** Rejects with `OPTION_INVALID`. The file is the user's alone, and gone afterwards. */
 export async function editText(text: string, environment: Environment): Promise<string> {
   const editor = editorOf(environment)
   const folder = await mkdtemp(join(tmpdir(), 'localtunnels-'))
@@ -35,7 +35,13 @@ function run(editor: string, file: string): Promise<void> {
   const child = spawn(program, args, { stdio: 'inherit' })
   return new Promise((resolve, reject) => {
     const failed = (why: string, cause?: Error) =>
-      reject(new TunnelError('EDITOR_FAILED', `The editor "${editor}" ${why}: nothing was sent.`, { cause }))
+      reject(
+        new TunnelError(
+          'OPTION_INVALID',
+          `The editor "${editor}" ${why}: nothing was sent. Set EDITOR or VISUAL to an editor that waits until it is closed, such as "code --wait".`,
+          { cause },
+        ),
+      )
     child.once('error', cause => failed('could not be started', cause))
     child.once('exit', code => (code === 0 ? resolve() : failed(`ended with ${code ?? 'a signal'}`)))
   })

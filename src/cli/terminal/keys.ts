@@ -27,7 +27,7 @@ export function listenForKeys(input: KeyInput, keys: Keys, stop: AbortSignal): b
   let check: ReturnType<typeof setInterval> | undefined
   const listen = () => {
     if (isListening || stop.aborted) return
-    // In the background a read would stop the job.
+    // A read would stop a background job.
     if (!isInForeground()) {
       check ??= setInterval(listen, FOREGROUND_CHECK_MS).unref()
       return

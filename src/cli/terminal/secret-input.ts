@@ -6,7 +6,7 @@ import { TunnelError } from '../../errors.ts'
 /** The maximum length of a token: longer text may be a file given by mistake. */
 const MAX_LENGTH = 4_096
 
-/** The input of this process, as far as it is needed here. */
+/** The part of this process's input that is needed here. */
 export type Input = Pick<NodeJS.ReadStream, 'isTTY' | 'setRawMode' | 'on' | 'off' | 'pause' | 'resume'>
 
 /** The first line of a pipe, without blanks around it. */
@@ -62,7 +62,7 @@ async function readUntil(input: Input, find: (text: string) => number): Promise<
   const received = (bytes: Uint8Array) => {
     text += decoder.decode(bytes, { stream: true })
     if (text.length > MAX_LENGTH)
-      reject(new TunnelError('OPTION_INVALID', 'What was given is too long to be a token.'))
+      reject(new TunnelError('OPTION_INVALID', 'The input is too long for a token.'))
     else if (find(text) >= 0) resolve(text)
   }
   const ended = () => resolve(text)

@@ -2,14 +2,14 @@
 
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import type { AdminConfig } from '../../config/server-config.ts'
+import type { AdminConfig, ServerConfigOptions } from '../../config/server-config.ts'
 import { AdminGateway } from '../../parts/admin/gateway.ts'
 import { AdminSocket } from '../../parts/admin/listener.ts'
 import { boundsOf } from '../../server/settings/bounds.ts'
 import { DEFAULT_LIMITS } from '../../server/settings/options.ts'
 import type { AdminUpgrade } from '../../server/settings/part-options.ts'
 import type { Run } from '../run.ts'
-import { adminSocket, keepAccess, MEMBER_TOKEN, newToken } from '../server/admin-listener.ts'
+import { adminSocket, keepAccess, MEMBER_TOKEN, newToken, siteUrlOf } from '../server/admin-listener.ts'
 import { Refusals } from '../server/refusals.ts'
 import { describe } from '../sharing/report.ts'
 import type { Workers } from './workers.ts'
@@ -35,7 +35,7 @@ export class WorkersAdmin {
   }
 
   /** Throws `PORT_IN_USE` or `OPTION_INVALID`. */
-  listen(workers: Pick<Workers, 'serving'>, upgrade: AdminUpgrade, basePath = ''): void {
+  listen(workers: Pick<Workers, 'serving'>, upgrade: AdminUpgrade, options: ServerConfigOptions): void {
     const { host = '127.0.0.1', port = 9090, token = newToken() } = this.#config
     const { environment, output } = this.#run
     const failed = (error: unknown) =>
@@ -47,7 +47,7 @@ export class WorkersAdmin {
           .serving()
           .map(({ number, pid }) => ({ number, socket: adminSocket(this.#folder, number, pid) })),
       token,
-      basePath,
+      basePath: options.basePath ?? '',
       memberToken: this.#memberToken,
       upgrade,
       limits: () => boundsOf(DEFAULT_LIMITS),
@@ -56,7 +56,7 @@ export class WorkersAdmin {
     })
     this.#socket = new AdminSocket({ host, port, upgrade, fetch, failed })
     const { url = '' } = this.#socket
-    keepAccess(environment, { url, token })
+    keepAccess(environment, { url, token, siteUrl: siteUrlOf(options) })
     const message = `The admin listener is at ${url}. On this machine: localtunnels admin open`
     output.event({ type: 'notice', code: 'ADMIN', message })
   }

@@ -230,7 +230,7 @@ export function othersIdle(): Promise<void> {
   return promise
 }
 
-/** Resolves with whether another program is to take over, when the process that started this one says so or is gone. */
+/** Resolves with whether another program is to take over, when the process that started this one asks for it or is gone. */
 export function toldByParent(stop: AbortSignal): Promise<boolean> {
   const { promise, resolve } = Promise.withResolvers<boolean>()
   process.on('message', message => {

@@ -25,7 +25,7 @@ import {
 } from './carrier.ts'
 import { explained, labelOf, NoAnswer, unreachable } from './unreachable.ts'
 
-/** A port that responses a greeting of TLS does so at once. */
+/** The time for a greeting of TLS: a port that replies to one does so at once. */
 const EXPLAIN_MS = 1_000
 
 /** Opens carriers over connections that `dial` makes. */
@@ -100,7 +100,7 @@ class Upgrade implements SocketHandler {
       return this.#carrier.received(bytes)
     }
     if (this.#isOver) return
-    this.#received = this.#received.length === 0 ? bytes : Buffer.concat([this.#received, bytes])
+    this.#received = Buffer.concat([this.#received, bytes])
     if (this.#refusal === undefined) this.#readHead()
     else this.#readRefusal(this.#refusal)
   }

@@ -307,7 +307,7 @@ export class StreamsConnection implements Connection {
       case 'granted':
         return this.#grant(message)
       case 'refused':
-        this.#registering.get(message.ref)?.reject(new TunnelError(message.code, message.message))
+        this.#registering.get(message.ref)?.reject(saidBy(message))
         this.#registering.delete(message.ref)
         return
       case 'released':
@@ -317,9 +317,7 @@ export class StreamsConnection implements Connection {
         this.#leaving.get(message.tunnel)?.end()
         this.#leaving.delete(message.tunnel)
         this.#forgetOrigins(message.tunnel)
-        return this.#tell(() =>
-          this.#events.revoked(message.tunnel, new TunnelError(message.code, message.message)),
-        )
+        return this.#tell(() => this.#events.revoked(message.tunnel, saidBy(message)))
       case 'host-troubled':
         return this.#tell(() =>
           this.#events.hostTroubled(message.tunnel, new TunnelError(message.code, message.message)),
@@ -400,6 +398,10 @@ function registerRoute({ path, rewrite, protocol }: RouteSettings): RegisterRout
 /** Whether the server has put a part of the registration into force. */
 const isGranted = ({ features }: Registration, feature: GrantedFeature): boolean =>
   features?.includes(feature) === true
+
+/** The error that the server sent: its message says what to do. */
+const saidBy = ({ code, message }: { readonly code: ErrorCode; readonly message: string }): TunnelError =>
+  new TunnelError(code, message, { action: '' })
 
 const noGuard = (): TunnelError =>
   new TunnelError(

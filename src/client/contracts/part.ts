@@ -71,7 +71,8 @@ export interface Watched {
 export interface ReportsFollower {
   requested(report: RequestSeen): void
   counted(begun: number): void
-  responded(report: ResponseSeen): void
+  /** Returns the name of the webhook's event or GraphQL operation. `undefined` if none is known. */
+  responded(report: ResponseSeen): string | undefined
   visitorConnected(report: VisitorSeen): void
   visitorLeft(report: VisitorGone): void
   /** The connection to the server is gone: there will be no further reports of these. */

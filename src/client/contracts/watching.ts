@@ -47,7 +47,7 @@ export interface Watchable {
   readonly exchanges: AsyncIterable<Exchange>
   /**
    * The oldest exchange that has ended, matches the filter (`POST /hooks`, `status:5xx`: docs/inspector.md) and was not the
-   * result of an earlier call with the same filter; waits for one. Rejects with `WAIT_TIMEOUT`, `FILTER_INVALID`, `CANCELLED`
+   * result of an earlier call with the same filter; waits for one. Rejects with `WAIT_TIMEOUT`, `OPTION_INVALID`, `CANCELLED`
    * at the end of the tunnel, and `STATE_INVALID` without `inspect`.
    */
   waitFor(filter: string, options?: WaitOptions): Promise<Exchange>

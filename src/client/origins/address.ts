@@ -55,7 +55,7 @@ export class AddressOrigin implements Origin {
       dialled.then(socket => socket.terminate(), ignore)
       if (address.tls !== undefined && answeredPlain(cause)) {
         const detail = `The app on port ${address.port} does not speak TLS: use ${this.#otherUrl}`
-        throw new TunnelError('ORIGIN_SPEAKS_PLAIN', detail, { cause })
+        throw new TunnelError('ORIGIN_SCHEME', detail, { cause })
       }
       const code = codeOf(cause)
       if (code === 'ORIGIN_TLS') throw tlsError(this.label, cause)

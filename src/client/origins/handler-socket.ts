@@ -1,5 +1,6 @@
 // A connection to an app that is a function: the handler's end of it, in the shape of a socket.
 
+import { copyOf } from '../../bytes.ts'
 import { TunnelError } from '../../errors.ts'
 import { HandlerConnection, type HandlerSink } from '../../http/handler.ts'
 import type { Socket, SocketHandler } from '../../socket.ts'
@@ -53,7 +54,8 @@ export class HandlerSocket implements Socket {
 
   write(bytes: Uint8Array, start = 0, end: number = bytes.length): number {
     if (this.#isClosed || this.#isInputPaused) return 0
-    this.#connection.received(bytes.subarray(start, end))
+    // The handler may keep its body for as long as it likes, and the array is the caller's.
+    this.#connection.received(copyOf(bytes, start, end))
     return end - start
   }
 

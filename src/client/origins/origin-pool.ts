@@ -1,7 +1,7 @@
 // Whole exchanges with the origin, for a wire that carries whole messages: keep-alive connections, one exchange each.
 
 import { latin1Text } from '../../buffers.ts'
-import { SendQueue } from '../../bytes.ts'
+import { copyOf, SendQueue } from '../../bytes.ts'
 import { ERRORS, type ErrorCode, TunnelError } from '../../errors.ts'
 import { eventLoop } from '../../event-loop.ts'
 import { IDEMPOTENT, joined } from '../../http/characters.ts'
@@ -124,7 +124,7 @@ class OriginConnection implements SocketHandler {
   readonly #owner: Owner
   readonly #budget: Budget
   readonly #reader: ResponseReader = new ResponseReader(true, (bytes, start, end) =>
-    this.#body.push(bytes.subarray(start, end)),
+    this.#body.push(copyOf(bytes, start, end)),
   )
   #socket: Socket | undefined
   /** A login counts for the connection. */
@@ -185,7 +185,8 @@ class OriginConnection implements SocketHandler {
     if (this.#request === undefined) return this.#end()
     this.#hasAnswerBytes = true
     if (this.#isInBody) this.#takeBody(bytes, 0)
-    else this.#takeHead(this.#request, bytes)
+    // The head is read again at the end of the body.
+    else this.#takeHead(this.#request, copyOf(bytes))
   }
 
   drained(): void {

@@ -29,12 +29,12 @@ export class Silence {
     this.#address = address
     this.#dial = dial
     this.error = new TunnelError(
-      'ORIGIN_SPEAKS_TLS',
+      'ORIGIN_SCHEME',
       `The app on port ${address.port} speaks TLS: use ${secureUrl}`,
     )
   }
 
-  /** Watches a new connection: `handler` gets its events, and `ORIGIN_SPEAKS_TLS` as its end if that explains it. */
+  /** Watches a new connection: `handler` gets its events, and `ORIGIN_SCHEME` as its end if that explains it. */
   watch(handler: SocketHandler): SilentConnection {
     return new SilentConnection(handler, this)
   }
@@ -70,13 +70,13 @@ class SilentConnection {
   constructor(inner: SocketHandler, silence: Silence) {
     this.#silence = silence
     this.handler = {
-      received: (bytes, isScratch) => {
+      received: bytes => {
         if (this.#isSilent) {
           this.#isSilent = false
           if (bytes[0] === ALERT) return this.#explain(silence.error)
           silence.answered()
         }
-        if (this.#reason === undefined) inner.received(bytes, isScratch)
+        if (this.#reason === undefined) inner.received(bytes)
       },
       drained: () => inner.drained(),
       ...(inner.spliceable !== undefined && { spliceable: () => inner.spliceable?.() }),

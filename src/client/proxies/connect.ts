@@ -33,7 +33,7 @@ export class ConnectOpening implements Opening {
 
   take(bytes: Uint8Array): { readonly rest: Uint8Array } | undefined {
     if (!this.#hasBegun) throw notAProxy(this.#proxy, 'it spoke before it was asked')
-    this.#received = this.#received.length === 0 ? bytes : Buffer.concat([this.#received, bytes])
+    this.#received = Buffer.concat([this.#received, bytes])
     // Interim answers may come before the real one; none of them has more room than one.
     for (let start = 0; ; ) {
       const length = endOfHead(this.#received.subarray(start))

@@ -49,7 +49,7 @@ export class Socks5Opening implements Opening {
   }
 
   take(bytes: Uint8Array): Uint8Array | { readonly rest: Uint8Array } | undefined {
-    this.#received = this.#received.length === 0 ? bytes : Buffer.concat([this.#received, bytes])
+    this.#received = Buffer.concat([this.#received, bytes])
     const [version, second = 0] = this.#received
     const expected = this.#awaits === 'password' ? AUTH_VERSION : VERSION
     if (version !== expected) throw notAProxy(this.#proxy, 'it answered with something that is not SOCKS5')

@@ -32,7 +32,7 @@ export async function readPrivate(path: string): Promise<unknown> {
 /** Rejects with the error of the file system. */
 export async function writePrivate(path: string, value: object): Promise<void> {
   await mkdir(dirname(path), { recursive: true, mode: 0o700 })
-  // Beside it and then in its place: a reader never sees half a file, and the mode is right from the first byte on.
+  // Writes next to the file and then replaces it: a reader never sees half a file, and the mode is right from the first byte on.
   const draft = `${path}.${randomUUID()}`
   try {
     const file = await open(draft, 'wx', 0o600)

@@ -96,12 +96,13 @@ export class VisitReports {
   }
 
   #ended(report: ResponseSeen): void {
-    this.#tell(reports => reports.responded(report))
+    let name: string | undefined
+    this.#tell(reports => (name ??= reports.responded(report)))
     const request = this.#requests.end(report.id)
     if (request === undefined) return
     const { status, durationMs, bytes, error, reason } = report
     const failure = { ...(error !== undefined && { error }), ...(reason !== undefined && { reason }) }
-    const outcome = { status, durationMs, bytes, ...failure }
+    const outcome = { status, durationMs, bytes, ...failure, ...(name !== undefined && { event: name }) }
     this.#owner.emit('response', { ...requestEvent(request), ...outcome })
   }
 

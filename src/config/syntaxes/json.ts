@@ -20,7 +20,7 @@ export function readJson(text: string): Read {
   // Faults after the first are mostly its echo.
   if (error !== undefined || tree === undefined) {
     const why = error && WORDS[printParseErrorCode(error.error)]
-    const message = `is not JSON: ${why ?? 'a value must stand here'}`
+    const message = `is not JSON: ${why ?? 'a value is missing here'}`
     return { faults: [{ at: lines.at(error?.offset ?? 0), message }] }
   }
   const faults: Fault[] = []
@@ -54,12 +54,12 @@ function nodeOf(node: JsonNode, lines: Lines, faults: Fault[]): Node {
 
 /** The messages by the names that the parser gives its error codes. */
 const WORDS: Readonly<Record<string, string>> = {
-  InvalidSymbol: 'this is no value; texts and keys stand in double quotes',
+  InvalidSymbol: 'this is not a value; texts and keys need double quotes',
   InvalidNumberFormat: 'this is not a number',
-  PropertyNameExpected: 'a key in double quotes must stand here',
-  ValueExpected: 'a value must stand here',
+  PropertyNameExpected: 'a key in double quotes is missing here',
+  ValueExpected: 'a value is missing here',
   ColonExpected: 'a colon must stand between key and value',
-  CommaExpected: 'a comma must stand here',
+  CommaExpected: 'a comma is missing here',
   CloseBraceExpected: 'a } is missing',
   CloseBracketExpected: 'a ] is missing',
   EndOfFileExpected: 'the file must end here',

@@ -1,4 +1,4 @@
-// Reads YAML 1.2, in the parts that TOML and JSON have as well: tables, lists, texts, numbers, true and false.
+// Reads the parts of YAML 1.2 that TOML and JSON have as well: tables, lists, texts, numbers, true and false.
 
 import { type Document, isAlias, isMap, isScalar, isSeq, type ParsedNode, parseDocument } from 'yaml'
 import { type Fault, Lines, type Place } from '../fault.ts'
@@ -7,7 +7,7 @@ import { type Node, type Read, TableBuilder } from '../node.ts'
 /** Values of one file. An alias is read again wherever it stands, and ten lines of them could mean a billion values. */
 const MAX_VALUES = 20_000
 
-/** The merge key of YAML 1.1, which people who share keys with anchors write. In quotes it is a key. */
+/** The merge key of the older YAML 1.1 that people who share keys with anchors write. In quotes it is a key. */
 const MERGE = '<<'
 
 export function readYaml(text: string): Read {

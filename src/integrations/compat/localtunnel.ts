@@ -44,12 +44,12 @@ export class LocaltunnelTunnel extends EventEmitter {
     void this.#client?.disconnect()
   }
 
-  /** For `localtunnel()` alone. */
+  /** Only for `localtunnel()`. */
   async open(options: LocaltunnelOptions): Promise<void> {
     const client = new TunnelClient(clientOptions(options))
     client.on('request', ({ method, path }) => this.emit('request', { method, path }))
     client.on('error', error => {
-      // Without a listener an emitter would end the process.
+      // An emitter without a listener would end the process.
       if (this.listenerCount('error') > 0) this.emit('error', error)
     })
     client.on('close', () => this.emit('close'))

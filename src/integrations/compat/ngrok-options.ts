@@ -49,7 +49,7 @@ export interface ForwardOptions {
   readonly proxy_proto?: string
   /** `false`: the app's certificate may be any. */
   readonly verify_upstream_tls?: boolean
-  /** `true`: shares the name with others that say so as well. */
+  /** `true`: shares the name with other clients that set it. */
   readonly pooling_enabled?: boolean
   readonly metadata?: string
   readonly forwards_to?: string
@@ -72,7 +72,7 @@ const TAKEN: Names<ForwardOptions> = namesOf<ForwardOptions>()(
   'app_protocol proxy_proto verify_upstream_tls pooling_enabled metadata forwards_to',
   'onStatusChange on_status_change',
 )
-/** They change nothing of who may visit and where visitors go. */
+/** These options change neither access nor routing. */
 const IDLE = { session_metadata: true, compression: true, force_new_session: true }
 /** The address of an app without an `addr`. */
 export const DEFAULT_ADDR = 80

@@ -1,4 +1,4 @@
-// Who may use the admin listener: clients that show its token. A browser's page of another site is refused before.
+// Access to the admin listener: clients need its token. A browser's page of another site is refused before.
 
 import { createHash, timingSafeEqual } from 'node:crypto'
 import { deferred } from '../../deferred.ts'
@@ -59,7 +59,8 @@ export class AdminAccess {
     if (isForeign) return new TunnelError('ADMIN_REFUSED', 'Pages of other sites may not use the admin API.')
     const token = /^bearer ([\x21-\x7e]+)$/i.exec(headers.get('authorization') ?? '')?.[1]
     // No guess.
-    if (token === undefined) return new TunnelError('ADMIN_REFUSED')
+    if (token === undefined)
+      return new TunnelError('ADMIN_REFUSED', 'The admin listener wants a token, and got none.')
     const verdict = await this.#judge(token, address)
     if (verdict === 'TOKEN_REFUSED' || verdict === 'TOO_MANY_REFUSALS') {
       const code = verdict === 'TOKEN_REFUSED' ? 'ADMIN_REFUSED' : verdict

@@ -7,21 +7,21 @@ import { metricsOf } from '../metrics/install.ts'
 import { Metrics } from '../metrics/metrics.ts'
 import { AdminApi } from './api.ts'
 import { AuditNotes } from './audit-notes.ts'
+import type { FarRows } from './far-rows.ts'
 import { AdminSocket } from './listener.ts'
 import type { AdminSettings } from './options.ts'
-import type { TunnelRow } from './rows.ts'
 import { AdminService } from './service.ts'
 
 export class Admin {
   readonly service: AdminService
   readonly #socket: AdminSocket
 
-  /** Listens. `far`: tunnels of other servers. Throws `PORT_IN_USE` or `OPTION_INVALID`. */
+  /** Listens. `far`: the reports of other servers. Throws `PORT_IN_USE` or `OPTION_INVALID`. */
   constructor(
     server: PartServer,
     whole: WholeServer,
     settings: AdminSettings,
-    far: () => readonly TunnelRow[],
+    far: () => FarRows | undefined,
   ) {
     const bans = bansOf(server) ?? new Bans(settings.store, { changed() {}, added() {} })
     const metrics = metricsOf(server) ?? new Metrics(settings.maxMetricTunnels, () => false)

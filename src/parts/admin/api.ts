@@ -1,4 +1,4 @@
-// The admin API: requests to answers. open-api.ts describes it.
+// The admin API: requests to responses. open-api.ts describes it.
 
 import { TunnelError } from '../../errors.ts'
 import type { Ban, Span } from '../../operations.ts'
@@ -66,7 +66,7 @@ export class AdminApi {
       failed: cause => service.failed(cause),
     })
     this.operations = {
-      'GET /status': () => json(service.stats),
+      'GET /status': () => json({ ...service.stats, domain: service.domain }),
       'GET /recent': () => json({ recent: service.recent }),
       'GET /views/{id}': async asked =>
         json(
@@ -110,7 +110,7 @@ export class AdminApi {
     }
   }
 
-  /** Answers anything; never throws. */
+  /** Responds to anything; never throws. */
   readonly fetch = (request: Request, address: string): Promise<Response> =>
     admitted(request, address, this.#access, async ({ pathname, searchParams }, method) => {
       if (pathname === '/metrics')
@@ -142,8 +142,11 @@ export class AdminApi {
     if (span !== 'minute' && span !== 'hour' && span !== 'day')
       throw new TunnelError('ADMIN_INVALID', 'by is minute, hour or day.')
     const limit = numberOf(query, 'limit', 60, MAX_ROWS)
-    const tunnel = query.get('tunnel') ?? undefined
-    const rows = this.#service.traffic(span satisfies Span, limit, tunnel)
+    const [tunnel, server] = [query.get('tunnel'), query.get('server')]
+    const rows = this.#service.traffic(span satisfies Span, limit, {
+      ...(tunnel !== null && { tunnel }),
+      ...(server !== null && { server }),
+    })
     return json({
       by: span,
       isKept: rows !== undefined,

@@ -3,7 +3,7 @@
 
 import type { AuditLog } from '../../operations.ts'
 
-/** Lines in a second. If exceeded: they are counted, and the next line says so. */
+/** Lines in a second. If exceeded: they are counted, and the next line has the count. */
 export const MAX_NOTES_PER_SECOND = 20
 
 export class AuditNotes {

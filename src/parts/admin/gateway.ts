@@ -42,7 +42,7 @@ export class AdminGateway {
     this.#access = new AdminAccess(options)
   }
 
-  /** Answers anything; never throws. */
+  /** Responds to anything; never throws. */
   readonly fetch = (request: Request, address: string): Promise<Response> =>
     admitted(request, address, this.#access, async ({ pathname, search }, method) => {
       const body = method === 'POST' ? await request.text() : undefined
@@ -109,7 +109,7 @@ export class AdminGateway {
     const { pathname, search } = new URL(`/api/v1${path}`, 'http://localhost')
     const answer = await this.#answer(new Question('GET', pathname, search, undefined))
     if (answer.ok) return answer.json()
-    throw new TunnelError('ADMIN_UNAVAILABLE')
+    throw unavailable()
   }
 
   /** The worker is in the number. */
@@ -128,20 +128,20 @@ export class AdminGateway {
   async #whereItIs(question: Question): Promise<Response> {
     const answers = await this.#answers(question)
     const found = answers.find(({ answer }) => answer.ok) ?? answers[0]
-    if (found === undefined) throw new TunnelError('ADMIN_UNAVAILABLE')
+    if (found === undefined) throw unavailable()
     return found.answer
   }
 
-  /** The first that responses. */
+  /** Returns the result of the first worker that responds. */
   async #one(question: Question): Promise<Response> {
     for (const member of this.#options.members()) {
       const answer = await this.#ask(member, question).catch(() => undefined)
       if (answer !== undefined) return answer
     }
-    throw new TunnelError('ADMIN_UNAVAILABLE')
+    throw unavailable()
   }
 
-  /** Asks all workers, and returns the results of those that have one. Throws `ADMIN_UNAVAILABLE` when none answers. */
+  /** Asks all workers, and returns the results of those that have one. Throws `SERVER_STARTING` if no worker responds. */
   async #all<Value>(question: Question): Promise<readonly ByWorker<Value>[]> {
     const answers = await this.#answers(question)
     const good = answers.filter(({ answer }) => answer.ok)
@@ -164,7 +164,7 @@ export class AdminGateway {
       return answer === undefined ? [] : [{ number: member.number, answer }]
     })
     const answers = (await Promise.all(asked)).flat()
-    if (answers.length === 0) throw new TunnelError('ADMIN_UNAVAILABLE')
+    if (answers.length === 0) throw unavailable()
     return answers
   }
 
@@ -214,4 +214,10 @@ function rowsOf({ number }: ByWorker<unknown>, rows: readonly TunnelRow[]): read
 
 function outerNumber(worker: number, client: number): number {
   return client * NUMBERS + worker - 1
+}
+
+function unavailable(): TunnelError {
+  return new TunnelError('SERVER_STARTING', 'No worker of the server responds to the admin listener.', {
+    action: "Try again in a second. The server's log says why its workers do not start.",
+  })
 }

@@ -27,14 +27,14 @@ export const installAdmin: Install = server => {
     async start(whole) {
       if (settings === undefined) return
       const { Admin } = await import('./admin.ts')
-      admin = new Admin(server, whole, settings, () => far?.all() ?? [])
+      admin = new Admin(server, whole, settings, () => far)
     },
     ...(settings !== undefined && {
       share(open) {
-        const table = open('tunnels', MAX_SERVERS)
+        const table = open('admin', MAX_SERVERS)
         return () => {
           const { node } = server.servers!
-          far = new FarRows(table, node, () => admin?.service.ownTunnels() ?? [])
+          far = new FarRows(table, node, () => admin?.service)
         }
       },
     }),

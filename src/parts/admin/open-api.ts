@@ -27,6 +27,7 @@ const schemas: Readonly<Record<string, Json>> = {
   Error: record({ error: record({ code: text, message: text }) }),
   Status: record({
     status: oneOf('operational', 'draining', 'stopped'),
+    domain: text,
     version: text,
     connections: count,
     totalConnections: count,
@@ -91,14 +92,20 @@ const schemas: Readonly<Record<string, Json>> = {
     'lastProvenAt',
     'lastProbe',
   ),
-  Recent: record({
-    seconds: number,
-    requests: count,
-    errors: count,
-    bytesIn: count,
-    bytesOut: count,
-    durations: list(count),
-  }),
+  Recent: record(
+    {
+      seconds: number,
+      requests: count,
+      errors: count,
+      bytesIn: count,
+      bytesOut: count,
+      durations: list(count),
+      processors: number,
+      memoryBytes: count,
+    },
+    'processors',
+    'memoryBytes',
+  ),
   Client: record(
     {
       number: count,
@@ -263,14 +270,19 @@ export const OPEN_API: { readonly [key: string]: Json } = {
       get: operation(
         {
           summary:
-            'Traffic by the minute (a day), the hour (60 days) or the day (three years), the newest first.',
-          parameters: [query('by', oneOf('minute', 'hour', 'day')), query('tunnel', text), limit],
+            'Traffic by the minute (a day), the hour (60 days) or the day (three years), the newest first; of all servers, one of them (of others: 60 minutes, 168 hours), or a tunnel of this one.',
+          parameters: [
+            query('by', oneOf('minute', 'hour', 'day')),
+            query('tunnel', text),
+            query('server', text),
+            limit,
+          ],
         },
         record({ by: text, isKept: flag, traffic: list(ref('Traffic')) }),
       ),
     },
     '/bans': {
-      get: operation({ summary: 'Who is kept away.' }, record({ bans: list(ref('Ban')) })),
+      get: operation({ summary: 'The bans: who is kept away.' }, record({ bans: list(ref('Ban')) })),
       post: operation(
         { summary: 'Keeps an address, a network or a name away.', body: ref('NewBan'), status: 201 },
         ref('Ban'),

@@ -48,6 +48,12 @@ export function usedMemory(): { readonly rss: number; readonly heapUsed: number 
   }
 }
 
+/** Returns the time of all processors that the process used, in microseconds. */
+export function processorUs(): number {
+  const { user, system } = process.cpuUsage()
+  return user + system
+}
+
 /** Returns the number of open descriptors. `undefined` if this system does not say, or there is no free one to ask with. */
 export function openDescriptors(): number | undefined {
   try {

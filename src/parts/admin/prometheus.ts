@@ -11,7 +11,7 @@ import {
 } from '../../measures.ts'
 import type { ServerStats } from '../../server/settings/stats.ts'
 import { METHODS, type Metrics, type Series } from '../metrics/metrics.ts'
-import { openDescriptors, type ProcessState, usedMemory } from './process-state.ts'
+import { openDescriptors, type ProcessState, processorUs, usedMemory } from './process-state.ts'
 
 export interface ClusterGauges {
   readonly servers: number
@@ -204,9 +204,8 @@ function writeProcess(text: Text, { process: state, limits: _limits }: Gauges): 
     text.family('localtunnels_heap_used_bytes', 'gauge', 'Heap of JavaScript that is in use.')
     text.sample('', memory.heapUsed)
   }
-  const { user, system } = process.cpuUsage()
   text.family('process_cpu_seconds_total', 'counter', 'Time of all processors that the process used.')
-  text.sample('', (user + system) / 1_000_000)
+  text.sample('', processorUs() / 1_000_000)
   const open = openDescriptors()
   if (open === undefined) return
   text.family('process_open_fds', 'gauge', 'Descriptors that are open.')

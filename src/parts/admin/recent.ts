@@ -1,6 +1,8 @@
 // The traffic of tunnels in the last five minutes: the difference to a mark of that time.
 
+import type { Traffic } from '../../operations.ts'
 import type { Metrics, Series } from '../metrics/metrics.ts'
+import { processorUs, usedMemory } from './process-state.ts'
 import type { RecentRow } from './rows.ts'
 import { type Counts, countsOf, difference, NONE } from './traffic-log.ts'
 
@@ -12,6 +14,8 @@ const MIN_SECONDS = 60
 interface Mark {
   readonly atMs: number
   readonly counts: ReadonlyMap<Series, Counts>
+  /** The time of processors in microseconds. */
+  readonly processorUs: number
 }
 
 export class Recent {
@@ -20,7 +24,7 @@ export class Recent {
 
   constructor(metrics: Metrics, nowMs: number = Date.now()) {
     this.#metrics = metrics
-    this.#marks = [{ atMs: nowMs, counts: new Map() }]
+    this.#marks = [{ atMs: nowMs, counts: new Map(), processorUs: processorUs() }]
   }
 
   /** Every `MARK_MS`. */
@@ -34,7 +38,10 @@ export class Recent {
       counts.set(series, before !== undefined && isSame(now, before) ? before : now)
     }
     const next = this.#marks.findLastIndex(({ atMs }) => nowMs - atMs >= WINDOW_MS)
-    this.#marks = [...this.#marks.slice(Math.max(0, next)), { atMs: nowMs, counts }]
+    this.#marks = [
+      ...this.#marks.slice(Math.max(0, next)),
+      { atMs: nowMs, counts, processorUs: processorUs() },
+    ]
   }
 
   of(tunnel: string): RecentRow {
@@ -42,9 +49,17 @@ export class Recent {
     return this.#since(series === undefined ? NONE : this.#done(series))
   }
 
-  /** The traffic of all tunnels. */
+  /** The traffic of all tunnels, and what the process uses for it. */
   get total(): RecentRow {
-    return this.#since(addedCounts([...this.#metrics.series.values()].map(series => this.#done(series))))
+    const row = this.#since(addedCounts([...this.#metrics.series.values()].map(series => this.#done(series))))
+    const { atMs, processorUs: before } = this.#marks[0]!
+    const passedUs = Math.max(1_000, 1_000 * (Date.now() - atMs))
+    const memoryBytes = usedMemory()?.rss
+    return {
+      ...row,
+      processors: (processorUs() - before) / passedUs,
+      ...(memoryBytes !== undefined && { memoryBytes }),
+    }
   }
 
   #done(series: Series): Counts {
@@ -58,7 +73,28 @@ export class Recent {
 
 /** The one that measured for longest says over which time. */
 export function addedRecent(all: readonly RecentRow[]): RecentRow {
-  return { seconds: Math.max(MIN_SECONDS, ...all.map(({ seconds }) => seconds)), ...addedCounts(all) }
+  const seconds = Math.max(MIN_SECONDS, ...all.map(row => row.seconds))
+  const used = (of: (row: RecentRow) => number | undefined) =>
+    all.some(row => of(row) !== undefined) ? all.reduce((sum, row) => sum + (of(row) ?? 0), 0) : undefined
+  const [processors, memoryBytes] = [used(row => row.processors), used(row => row.memoryBytes)]
+  return {
+    seconds,
+    ...addedCounts(all),
+    ...(processors !== undefined && { processors }),
+    ...(memoryBytes !== undefined && { memoryBytes }),
+  }
+}
+
+/** One row for each time, the newest first. */
+export function addedTraffic(rows: readonly Traffic[]): readonly Traffic[] {
+  const byTime = Map.groupBy(rows, ({ atMs }) => atMs)
+  return [...byTime]
+    .sort(([one], [other]) => other - one)
+    .map(([atMs, all]) => ({
+      tunnel: '',
+      atMs,
+      ...addedCounts(all.map(row => ({ ...row, durations: row.durations ?? [] }))),
+    }))
 }
 
 function addedCounts(all: readonly Counts[]): Counts {

@@ -12,12 +12,13 @@ import type { Tunnel } from '../../server/tunnels/tunnel.ts'
 import type { TokenStore } from '../../tokens.ts'
 import type { Bans } from '../bans/bans.ts'
 import type { Metrics } from '../metrics/metrics.ts'
+import type { FarRows } from './far-rows.ts'
 import { mergedTunnels } from './merged.ts'
 import type { AdminSettings } from './options.ts'
 import { type Probe, probe } from './probes.ts'
 import { ProcessState } from './process-state.ts'
 import { type ClusterGauges, notAfterOf, prometheusText } from './prometheus.ts'
-import { MARK_MS, Recent } from './recent.ts'
+import { addedTraffic, MARK_MS, Recent } from './recent.ts'
 import type { ClientRow, ProbeView, RecentRow, TokenRow, TunnelRow } from './rows.ts'
 import { TrafficLog } from './traffic-log.ts'
 import { clientRow, probeView, tokenRow, tunnelRow } from './view.ts'
@@ -40,19 +41,19 @@ export class AdminService {
   readonly #process = new ProcessState()
   readonly #book: TrafficLog | undefined
   readonly #recent: Recent
-  readonly #far: () => readonly TunnelRow[]
+  readonly #far: () => FarRows | undefined
   readonly #probes = new WeakMap<Tunnel, Probe>()
   readonly #probing = new Set<Tunnel>()
   readonly #timers: ReturnType<typeof setInterval>[] = []
 
-  /** Makes it. `far`: the tunnels of other servers. */
+  /** Makes it. `far`: the reports of other servers. */
   constructor(
     server: PartServer,
     whole: WholeServer,
     settings: AdminSettings,
     metrics: Metrics,
     bans: Bans,
-    far: () => readonly TunnelRow[],
+    far: () => FarRows | undefined,
   ) {
     this.#server = server
     this.#whole = whole
@@ -96,6 +97,11 @@ export class AdminService {
     return this.#server.settings.basePath
   }
 
+  /** The first domain, which tells one server's page from another's. */
+  get domain(): string {
+    return this.#server.settings.domains[0] ?? ''
+  }
+
   get limits(): Bounds {
     return this.#server.limits
   }
@@ -114,7 +120,7 @@ export class AdminService {
 
   /** Lists the tunnels of all servers of the cluster; of the others their busiest. */
   tunnels(): readonly TunnelRow[] {
-    return mergedTunnels([...this.ownTunnels(), ...this.#far()])
+    return mergedTunnels([...this.ownTunnels(), ...(this.#far()?.all() ?? [])])
   }
 
   ownTunnels(): readonly TunnelRow[] {
@@ -125,7 +131,7 @@ export class AdminService {
   tunnel(name: string): TunnelRow | undefined {
     this.#harvest()
     const own = this.#server.tunnels.find(name)
-    const far = this.#far().filter(row => row.name === name)
+    const far = (this.#far()?.all() ?? []).filter(row => row.name === name)
     return mergedTunnels([...(own ? [this.#row(own)] : []), ...far])[0]
   }
 
@@ -134,10 +140,26 @@ export class AdminService {
     return [...this.#whole.clients].map(client => clientRow(client, tunnels))
   }
 
-  /** Returns the traffic. `undefined` if none is stored. */
-  traffic(span: Span, limit: number, tunnel: string | undefined): readonly Traffic[] | undefined {
+  /**
+   * Returns the traffic of a tunnel here, of one server, or of all servers that report. `undefined` if nothing is stored.
+   */
+  traffic(
+    span: Span,
+    limit: number,
+    { tunnel, server }: { readonly tunnel?: string; readonly server?: string },
+  ): readonly Traffic[] | undefined {
     this.#book?.write()
-    return this.#settings.store?.traffic(span, 0, limit, tunnel)
+    const { store } = this.#settings
+    if (tunnel !== undefined) return store?.traffic(span, 0, limit, tunnel)
+    const isOwn = server === undefined || server === this.#server.servers?.node
+    const own = isOwn ? this.ownTraffic(span, 0, limit) : []
+    const far = this.#far()?.traffic(span, server) ?? []
+    if (store === undefined && far.length === 0) return undefined
+    return addedTraffic([...own, ...far]).slice(0, limit)
+  }
+
+  ownTraffic(span: Span, fromMs: number, limit: number): readonly Traffic[] {
+    return this.#settings.store?.traffic(span, fromMs, limit) ?? []
   }
 
   audit(beforeMs: number, limit: number): readonly AuditEntry[] | undefined {

@@ -15,6 +15,8 @@ export const VIEWS = [
 export type View = (typeof VIEWS)[number]
 
 export interface Head {
+  /** The first domain of the server. */
+  readonly domain: string
   readonly version: string
   readonly status: 'operational' | 'draining' | 'stopped'
   readonly uptimeSeconds: number
@@ -78,6 +80,8 @@ export interface Overview {
   readonly recent: RecentRow
   readonly inFlight: number
   readonly series: Series
+  /** By which part there are more requests than an hour ago. Left out: not measured. */
+  readonly hourAgo?: number
   readonly busiest: readonly TunnelRow[]
   /** The tunnel with the most errors lately. */
   readonly worst?: TunnelRow
@@ -101,7 +105,9 @@ export interface Clients extends Listed<ClientRow> {
 export interface Traffic {
   readonly head: Head
   readonly series: Series
+  /** Tunnels of this server. */
   readonly names: readonly string[]
+  readonly servers: readonly string[]
 }
 
 export interface Tokens {

@@ -34,6 +34,8 @@ const RANGES: Readonly<Record<string, readonly [by: Span, seconds: number, point
   week: ['hour', 3_600, 168],
 }
 const BUSIEST = 10
+/** Minutes that are compared with those of an hour before. */
+const COMPARED = 5
 const MAX_ROWS = 1_000
 const USUAL_ROWS = 100
 
@@ -87,8 +89,13 @@ export async function viewOf(view: string, query: URLSearchParams, ask: Ask): Pr
     tunnels: () => tunnels(parts, query),
     clients: async () => listed(await parts.clients(), query, CLIENT_SORTS, clientTexts),
     traffic: async () => ({
-      series: await series(ask, query, query.get('tunnel') ?? ''),
-      names: (await parts.tunnels()).map(({ name }) => name).sort(),
+      series: await series(ask, query, {
+        tunnel: query.get('tunnel') ?? '',
+        server: query.get('server') ?? '',
+      }),
+      // Their own server has the graphs of others.
+      names: (await parts.tunnels()).flatMap(({ name, server }) => (server === undefined ? name : [])).sort(),
+      servers: (await parts.servers()).map(({ id }) => id).sort(),
     }),
     tokens: () => tokens(parts),
     bans: async () => (await ask('/bans')) as object,
@@ -151,7 +158,7 @@ class Parts {
     ]
   }
 
-  stats(): Promise<ServerStats> {
+  stats(): Promise<ServerStats & { readonly domain: string }> {
     return this.ask('/status')
   }
 
@@ -162,7 +169,7 @@ class Parts {
       this.ask<{ bans: readonly unknown[] }>('/bans'),
       this.servers(),
     ])
-    const { version, status, uptimeSeconds } = stats
+    const { domain, version, status, uptimeSeconds } = stats
     // Workers of one machine say nothing of themselves to each other.
     const isTold = servers.some(row => row.tunnels !== undefined)
     const counts = {
@@ -172,7 +179,7 @@ class Parts {
       bans: bans.length,
       servers: servers.length,
     }
-    return { version, status, uptimeSeconds, counts }
+    return { domain, version, status, uptimeSeconds, counts }
   }
 }
 
@@ -182,8 +189,9 @@ async function overview(parts: Parts, query: URLSearchParams): Promise<Omit<Over
     parts.tokens(),
     parts.certificates(),
     parts.servers(),
-    series(parts.ask, query, ''),
+    series(parts.ask, query),
   ])
+  const hourAgo = await anHourAgo(parts.ask, query, points)
   const measured = servers.flatMap(({ recent }) => recent ?? [])
   // Workers of one machine say nothing of themselves to each other.
   if (measured.length === 0) measured.push((await parts.ask<{ recent: RecentRow }>('/recent')).recent)
@@ -196,6 +204,7 @@ async function overview(parts: Parts, query: URLSearchParams): Promise<Omit<Over
     recent: addedRecent(measured),
     inFlight: sum(servers, ({ pending = 0 }) => pending),
     series: points,
+    ...(hourAgo !== undefined && { hourAgo }),
     busiest: byRate.slice(0, BUSIEST),
     ...(worst !== undefined && worst.recent.errors > 0 && { worst }),
     attention: attentionOf({ tunnels: rows, tokens: kept, certificates, servers }),
@@ -226,7 +235,7 @@ async function tunnels(parts: Parts, query: URLSearchParams): Promise<Omit<Tunne
   const open = row && {
     row,
     clients: clients.filter(({ number }) => row.clients.includes(number)),
-    series: await series(parts.ask, query, name),
+    series: await series(parts.ask, query, { tunnel: name }),
   }
   return {
     ...listed(all.filter(fits), query, TUNNEL_SORTS, texts, '-rate'),
@@ -300,8 +309,23 @@ interface Counted {
   readonly durations?: readonly number[]
 }
 
-/** Returns the series of a tunnel; `''` is all of this machine. */
-async function series(ask: Ask, query: URLSearchParams, tunnel: string): Promise<Series> {
+/** Returns by which part the requests of the last minutes exceed those of an hour before. `undefined`: one was not measured. */
+async function anHourAgo(ask: Ask, query: URLSearchParams, shown: Series): Promise<number | undefined> {
+  const { points } =
+    (query.get('range') ?? 'hour') === 'hour' ? shown : await series(ask, new URLSearchParams())
+  const sumOf = (some: readonly (Point | null)[]) =>
+    some.includes(null) ? undefined : sum(some, point => point?.requests ?? 0)
+  // The current minute is not over.
+  const [before, now] = [sumOf(points.slice(0, COMPARED)), sumOf(points.slice(-COMPARED - 1, -1))]
+  return before === undefined || now === undefined || before === 0 ? undefined : now / before - 1
+}
+
+/** Returns the series of a tunnel of this server, of one server, or of all. */
+async function series(
+  ask: Ask,
+  query: URLSearchParams,
+  { tunnel = '', server = '' }: { readonly tunnel?: string; readonly server?: string } = {},
+): Promise<Series> {
   const range = RANGES[query.get('range') ?? 'hour']
   if (range === undefined) throw invalid(`range is one of ${Object.keys(RANGES).join(', ')}.`)
   const [by, seconds, count] = range
@@ -314,8 +338,10 @@ async function series(ask: Ask, query: URLSearchParams, tunnel: string): Promise
     }
     return { isKept: answer.isKept, byTime: new Map(answer.traffic.map(row => [Date.parse(row.at), row])) }
   }
-  const all = await rowsOf('')
-  const own = tunnel === '' ? all : await rowsOf(`&tunnel=${encodeURIComponent(tunnel)}`)
+  const of = (name: string, value: string) => rowsOf(`&${name}=${encodeURIComponent(value)}`)
+  // Rows of no tunnel say when this server measured.
+  const all = await (tunnel !== '' ? of('tunnel', '') : server !== '' ? of('server', server) : rowsOf(''))
+  const own = tunnel === '' ? all : await of('tunnel', tunnel)
   const points = Array.from({ length: count }, (_, at) => {
     const atMs = fromMs + at * stepMs
     // Where all of them have no row, nothing was measured; where only this tunnel has none, it had no visitor.

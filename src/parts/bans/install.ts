@@ -20,8 +20,11 @@ export const installBans: Install = server => {
   const isBanned = (address: string): boolean => bans?.isAddressBanned(address) === true
   /** Visitors and clients that it is about are cut, as far as the server knows them by it. */
   const added = ({ kind, value }: Ban): void => {
-    if (kind === 'tunnel') server.closeTunnel(value)
-    else for (const client of [...clients]) if (isBanned(client.remoteAddress)) client.close('BLOCKED')
+    if (kind === 'tunnel') {
+      server.closeTunnel(value)
+      // The other ends of a private service.
+      for (const client of [...clients]) client.reloaded()
+    } else for (const client of [...clients]) if (isBanned(client.remoteAddress)) client.close('BLOCKED')
   }
   const host = { added, changed: () => server.tunnels.routesChanged() }
   return {

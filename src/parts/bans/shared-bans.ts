@@ -31,7 +31,7 @@ export class SharedBans {
     return id
   }
 
-  /** A ban that this server kept from its last run: unless the others know it, and may have taken it back since. */
+  /** A ban that this server kept from its last run: unless the others know it, and may have removed it since. */
   bring(ban: Omit<Ban, 'id'>): void {
     this.#table.bring(String(idOf(ban)), textOf(ban), ban.sinceMs, ban.untilMs ?? 0)
   }

@@ -22,7 +22,7 @@ export function provedRoute(
   if (hasProof || !cluster.mayBePeer(arrival)) return refusal('TOKEN_REFUSED')
   const number = randomBytes(16).toString('base64url')
   const isProof = (proof: string): boolean => cluster.isProof(proof, number)
-  // It may stop in the meantime, and would not wait for what comes in now: a caller that is not taken in sends it somewhere else.
+  // The server may stop until then, and would not wait for this connection: the caller uses another server.
   const takeIn = (socket: Socket): SocketHandler | undefined =>
     cluster.isLeaving ? undefined : enter(socket)
   return { kind: 'takeover', takeOver: socket => new Challenge(socket, number, isProof, takeIn) }
@@ -51,8 +51,8 @@ class Challenge implements SocketHandler {
     socket.write(challengeWith(number))
   }
 
-  received(bytes: Uint8Array, isScratch?: boolean): void {
-    if (this.#way !== undefined) return this.#way.received(bytes, isScratch)
+  received(bytes: Uint8Array): void {
+    if (this.#way !== undefined) return this.#way.received(bytes)
     if (this.#isOver) return
     const answer = Buffer.concat([this.#bytes, bytes])
     this.#bytes = answer

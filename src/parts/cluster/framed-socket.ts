@@ -118,14 +118,14 @@ export class FramedSocket implements Socket, SocketHandler {
 
   // ── From the connection ────────────────────────────────────────────────────────────────────────────────────
 
-  received(bytes: Uint8Array, isScratch?: boolean): void {
+  received(bytes: Uint8Array): void {
     let at = 0
     while (at < bytes.length && !this.#isClosed && !this.#hasPeerEnded) {
       if (this.#expectedBytes === 0) this.#readHeader(bytes[at++] ?? 0)
       else {
         const end = Math.min(bytes.length, at + this.#expectedBytes)
         this.#expectedBytes -= end - at
-        this.handler.received(bytes.subarray(at, end), isScratch)
+        this.handler.received(bytes.subarray(at, end))
         at = end
       }
     }

@@ -227,7 +227,7 @@ export class Holds {
       const now = this.#held.get(name)
       // Claimed again in the meantime: what is lost is the earlier hold.
       if (lost.has(name) && now?.epoch === epoch) this.#lose(name)
-      // Given back in the meantime: the directory may have heard that first, and then that it is held.
+      // The name was released in the meantime: the directory may get the two messages in reverse order.
       if (!lost.has(name) && now === undefined && !this.#isLeaving) await directory.release(node, name, epoch)
     }
   }

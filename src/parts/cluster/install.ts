@@ -31,7 +31,7 @@ export const installCluster: Install = server => {
       const { cluster, port } = server.settings
       if (cluster === undefined) return
       join = async () => (await import('./joining.ts')).join(server, whole, cluster)
-      // Who comes by a socket that listens already is there at once. Only a server that takes any free port must have it first, to say
+      // Visitors of an inherited socket can arrive at once. Only a server that takes any free port must have it first, to say
       // where the others reach it.
       if (port !== 0 || cluster.peerUrl !== undefined) joined = await join()
     },

@@ -44,7 +44,7 @@ class NameSearch {
   }
 
   route(named: NamedRequest, servers: SearchedServers, next: NameRouter): Route {
-    // It was sent here by a server that took this one for the holder.
+    // The request came from a server that took this one for the owner.
     if (this.#request.arrival.from?.moved !== undefined) return named.kept() ?? this.#request.moved()
     const routeTo = (nodes: readonly Node[]): Route => {
       const upstream = servers.upstreamTo(nodes)

@@ -1,6 +1,7 @@
 // A connection to another server of the cluster, as a stream: what is written goes there, what comes is the response. It is one of
 // the pool, for requests, or that of one raw visitor.
 
+import { copyOf } from '../../bytes.ts'
 import type { ErrorCode } from '../../errors.ts'
 import { eventLoop } from '../../event-loop.ts'
 import { latin1 } from '../../http/characters.ts'
@@ -91,12 +92,11 @@ export class PeerChannel extends QueuedStream implements SocketHandler {
 
   // ── From the pool ──────────────────────────────────────────────────────────────────────────────────────────
 
-  protected send(bytes: Uint8Array, isScratch: boolean, start: number, end: number): boolean {
+  protected send(bytes: Uint8Array, start: number, end: number): boolean {
     const isFree = this.#isGreeted && this.queue.length === 0
     const taken = isFree ? (this.#socket?.write(bytes, start, end) ?? 0) : 0
     if (taken === end - start) return true
-    const rest = bytes.subarray(start + taken, end)
-    this.queue.push(isScratch ? rest.slice() : rest)
+    this.queue.push(copyOf(bytes, start + taken, end))
     return false
   }
 
@@ -126,11 +126,11 @@ export class PeerChannel extends QueuedStream implements SocketHandler {
 
   // ── From the connection ────────────────────────────────────────────────────────────────────────────────────
 
-  received(bytes: Uint8Array, isScratch?: boolean): void {
+  received(bytes: Uint8Array): void {
     if (this.isClosed) return
     if (!this.#isGreeted) return this.#takeGreeting(bytes)
-    if (this.#framed !== undefined) return this.#framed.received(bytes, isScratch)
-    this.#hand(isScratch === true ? bytes.slice() : bytes)
+    if (this.#framed !== undefined) return this.#framed.received(bytes)
+    this.#hand(bytes)
   }
 
   #takeGreeting(bytes: Uint8Array): void {
@@ -148,7 +148,8 @@ export class PeerChannel extends QueuedStream implements SocketHandler {
       if (number !== '') return void this.#socket?.write(this.#greet(number))
     }
     if (line === 'HTTP/1.1 102' && this.#raw !== undefined && !this.#isTaken) {
-      // It goes on when the visitor has passed the guards, and the tunnel's client is there. Once: a megabyte of these took 10 s.
+      // Reading continues when the visitor has passed the guards, and the tunnel's client is there. Once: a megabyte of
+      // these took 10 s.
       this.#taken()
       this.#answer = new Uint8Array(0)
       if (answer.length > end + 4) this.#takeGreeting(answer.subarray(end + 4))
@@ -185,7 +186,7 @@ export class PeerChannel extends QueuedStream implements SocketHandler {
     }
     if (this.#raw !== undefined) socket.keepAlive?.(KEEP_ALIVE_MS)
     this.#framed = new FramedSocket(socket, {
-      received: (bytes, isScratch) => this.#hand(isScratch === true ? bytes.slice() : bytes),
+      received: bytes => this.#hand(bytes),
       drained: () => this.#flush(),
       ended: () => this.#answerEnded(),
       closed: error => this.#closed(error),

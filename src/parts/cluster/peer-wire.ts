@@ -57,7 +57,7 @@ export function greeting(host: string, proof: string, protocol: string, lines = 
   )
 }
 
-/** The answer to a greeting without proof; the connection goes on with the same one, and the proof in it. */
+/** The reply to a greeting without proof; the connection goes on with the same one, and the proof in it. */
 export const challengeWith = (number: string): Uint8Array =>
   ascii(`HTTP/1.1 401 Unauthorized\r\nWWW-Authenticate: Peer ${number}\r\nContent-Length: 0\r\n\r\n`)
 

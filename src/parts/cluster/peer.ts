@@ -1,4 +1,4 @@
-// Another server of the cluster: what requests for the names that it holds go through.
+// The upstream for names of another server of the cluster.
 
 import type { Node } from '../../directory.ts'
 import type { Clock } from '../../server/contracts/clock.ts'
@@ -83,7 +83,7 @@ export class Peer implements PeerChannelHost {
       open: (_tunnel: number, handler: StreamHandler) => this.#open(handler),
     }
     this.upstream = new StreamsUpstream({
-      // It has no session: its connections are in the place of the session's streams.
+      // There is no session: connections replace its streams.
       session: connections as never,
       apps: connections,
       tunnel: 0,

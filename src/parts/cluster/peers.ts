@@ -130,7 +130,7 @@ export class Peers {
         this.#missing.delete(id)
         continue
       }
-      // Until then it was in the list for `nodeMs`.
+      // The server stayed in the list for `nodeMs`.
       const since = this.#missing.get(id) ?? (alive === undefined ? now : now - nodeMs)
       this.#missing.set(id, since)
       const isIdle = peer.inFlight === 0

@@ -142,8 +142,8 @@ export class RawArrival implements SocketHandler {
 
   // ── From the connection ────────────────────────────────────────────────────────────────────────────────────
 
-  received(bytes: Uint8Array, isScratch?: boolean): void {
-    this.#way?.received(bytes, isScratch)
+  received(bytes: Uint8Array): void {
+    this.#way?.received(bytes)
   }
 
   drained(): void {

@@ -82,7 +82,7 @@ export class SharedTable implements Table {
     return true
   }
 
-  /** Whether one more leaves as much room as this owner has. Whose an entry is says the first word of its value. */
+  /** Whether one more leaves as much room as this owner has. The first word of a value names the owner of the entry. */
   hasRoomFor(owner: string): boolean {
     const { size } = this.#entries
     if (2 * size < this.#maxKeys) return true
@@ -122,12 +122,12 @@ export class SharedTable implements Table {
   hear(entries: readonly TableEntry[]): void {
     let hasChanged = false
     for (const entry of entries) {
-      // It would be the version of all that follows.
+      // This version would apply to all later entries.
       if (!Number.isSafeInteger(entry.version)) continue
       const own = this.#entries.get(entry.key)
       this.#highestVersion = Math.max(this.#highestVersion, entry.version)
       if (own !== undefined && own.version > entry.version) continue
-      // Of two of the same version the directory has taken this one.
+      // If two entries have the same version, the directory took this one.
       this.#unsent.delete(entry.key)
       if (own !== undefined && own.version === entry.version && own.value === entry.value) continue
       this.#entries.set(entry.key, entry)
@@ -183,7 +183,7 @@ export class SharedTable implements Table {
   async #sendOnce(): Promise<void> {
     const entries = [...this.#unsent].flatMap(key => this.#entries.get(key) ?? [])
     const outcomes = await this.#directory.put(this.#name, entries, this.#maxKeys)
-    // It may have been changed again in the meantime.
+    // The entry may have changed again in the meantime.
     for (const { key, version } of entries)
       if (this.#entries.get(key)?.version === version) this.#unsent.delete(key)
     for (const key of this.#unsent) if (!this.#entries.has(key)) this.#unsent.delete(key)

@@ -28,7 +28,7 @@ const MAX_SIGN_OUTS = 100_000
 /** Servers that report, with those that have ended in the last minute. */
 const MAX_SERVERS = 10_000
 
-/** Answers to checks of certificate authorities: one for each name that is being certified. */
+/** Responses to checks of certificate authorities: one for each name that is being certified. */
 const MAX_ANSWERS = 10_000
 
 export interface SharingHost extends RevocationsHost {

@@ -2,7 +2,7 @@
 //
 // `first`: the first response below 400. When there is none, the first response at all: one app that fails must not have a
 // webhook sent again that the others took. A named client's response counts whatever it is; while that client is away, or
-// its app cannot be reached, or its filter does not take the request, the first one counts. A status: that is answered at
+// its app cannot be reached, or its filter does not take the request, the first one counts. A status: that is responded to at
 // once. Copies whose responses do not count are delivered all the same. Another server gets one copy for all clients that it has, and
 // responds with the one of them that counts there; it says whether that is the named client's.
 
@@ -102,7 +102,7 @@ export class Copies {
     visitor.fail(code ?? (answers.length === 0 ? 'CLIENT_GONE' : 'FILTERED_OUT'))
   }
 
-  /** The answer of a client with this name counts, which may be at another server. */
+  /** The response of a client with this name counts, which may be at another server. */
   get #isByName(): boolean {
     const { answer } = this.#host
     return typeof answer === 'string' && answer !== 'first'

@@ -1,5 +1,6 @@
-// The answer to a copy until it is known whether it counts, and what its head says of that.
+// The response to a copy until it is known whether it counts, and what its head says of that.
 
+import { copyOf } from '../../bytes.ts'
 import { latin1 } from '../../http/characters.ts'
 
 /** The header in the response to a copy of another server: 1 if it is that of the client whose response counts, or 0. */
@@ -20,7 +21,7 @@ export class CopyAnswer {
   }
 
   keep(bytes: Uint8Array, start: number, end: number): void {
-    this.#pieces.push(bytes.slice(start, end))
+    this.#pieces.push(copyOf(bytes, start, end))
     this.#bytes += end - start
   }
 

@@ -118,12 +118,12 @@ export class Copy implements Visit {
     return { address, proto, trusted, hostHeader: rewrite?.host ?? '' }
   }
 
-  write(bytes: Uint8Array, isScratch = false, start = 0, end: number = bytes.length): boolean {
-    // Interim answers are those of one app: the visitor gets none of them.
+  write(bytes: Uint8Array, start = 0, end: number = bytes.length): boolean {
+    // Interim responses are those of one app: the visitor gets none of them.
     if (this.#isOver || this.status === 0) return true
     this.#responseBytes += end - start
     if (this.#visitor !== undefined) {
-      this.#isBackedUp = !this.#visitor.write(bytes, isScratch, start, end)
+      this.#isBackedUp = !this.#visitor.write(bytes, start, end)
       return !this.#isBackedUp
     }
     if (this.#isDropped) return this.#passOver()

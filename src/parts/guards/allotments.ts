@@ -26,7 +26,7 @@ export class Allotments {
     const allotments = this.#guards.allot(guard, admittance, tokenRate)
     if (allotments === undefined) return 'none'
     return {
-      // They have said what they let pass of plain GETs alone.
+      // These guards have allotted plain GETs only.
       terms: { isForGets: true, allotted: allotments.map(({ left }) => left) },
       began: () => {
         for (const allotment of allotments) this.#begin(allotment)

@@ -1,6 +1,7 @@
 // Asks the guards of the server and of a tunnel, in this order, and makes one verdict of theirs. A guard is a stranger's code:
 // what it throws concerns the visitor that it was asked about, and no other.
 
+import { copyOf } from '../../bytes.ts'
 import { deferred } from '../../deferred.ts'
 import { TunnelError } from '../../errors.ts'
 import { dashedName, editHead, headerLine } from '../../http/edit-head.ts'
@@ -242,7 +243,7 @@ export function applyPasses(head: RequestHead, passes: readonly Pass[]): Uint8Ar
     adds: passes.flatMap(({ requestHeaders = [] }) => requestHeaders),
   })
   if (edited === undefined) return undefined
-  const before = head.bytes.slice(head.start, head.end)
+  const before = copyOf(head.bytes, head.start, head.end)
   restoreHead(head, edited)
   return before
 }

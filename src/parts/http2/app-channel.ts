@@ -1,7 +1,8 @@
-// One virtual connection of HTTP/1.1 to an app that speaks HTTP/2: each exchange on it is a stream of a shared connection. To the
-// pool it is a stream like any other, so every rule for responses, deadlines and second tries holds here as well.
+// One virtual connection with HTTP/1.1 text to an app that speaks HTTP/2: each exchange on it is a stream of a shared
+// connection. The pool uses it like any stream, so the rules for responses, deadlines and retries hold.
 
 import { createHash } from 'node:crypto'
+import { copyOf } from '../../bytes.ts'
 import type { ErrorCode } from '../../errors.ts'
 import { ascii } from '../../http/characters.ts'
 import { type RequestHead, readWhole } from '../../http/head.ts'
@@ -44,7 +45,6 @@ export class Http2Channel extends QueuedStream {
   #isEnding = false
   /** The bytes written before the open request. */
   #sentBefore = 0
-  #isScratch = false
   #trailers: Uint8Array | undefined
   #isRequestSent = true
 
@@ -72,13 +72,15 @@ export class Http2Channel extends QueuedStream {
 
   // ── From the pool ──────────────────────────────────────────────────────────────────────────────────────────
 
-  protected send(bytes: Uint8Array, isScratch: boolean, start: number, end: number): boolean {
-    this.#isScratch = isScratch
+  protected send(bytes: Uint8Array, start: number, end: number): boolean {
     const at = this.#phase === 'none' ? this.#begin(bytes, start, end) : start
     if (this.#phase === 'switched') this.#push(bytes, at, end)
     else if (at < end && !this.isClosed && this.#request.body.feed(bytes, at, end) === -1)
       this.fail('INTERNAL', Code.INTERNAL_ERROR)
-    return this.flush()
+    const isSent = this.flush()
+    for (const [index, piece] of this.queue.entries())
+      if (piece.buffer === bytes.buffer) this.queue[index] = copyOf(piece)
+    return isSent
   }
 
   protected sendEnd(): void {
@@ -126,8 +128,8 @@ export class Http2Channel extends QueuedStream {
     this.#isUpgrade = head.upgrade === 'websocket'
     this.#isEnding = false
     if (this.#isUpgrade) {
-      // It may have to wait, and the array is used again.
-      readWhole(head, bytes.slice(start, at))
+      // The bytes may have to wait, and the array is reused.
+      readWhole(head, copyOf(bytes, start, at))
       this.upgradeKnown()
       return end
     }
@@ -179,7 +181,6 @@ export class Http2Channel extends QueuedStream {
       const isLast = isComplete && !hasTrailers && queue.length === 1
       this.queueOffset += connection.sendData(side, piece, this.queueOffset, piece.length, isLast)
       if (this.queueOffset < piece.length) {
-        this.#keep()
         connection.wait(this)
         return false
       }
@@ -202,14 +203,6 @@ export class Http2Channel extends QueuedStream {
   /** Continues after there is room again, and lets the pool write again. */
   resume(): void {
     if (this.flush()) this.handler.writable()
-  }
-
-  /** Copies bytes in an array that is reused, before this call ends. */
-  #keep(): void {
-    if (!this.#isScratch) return
-    this.#isScratch = false
-    const { queue } = this
-    for (const [index, piece] of queue.entries()) queue[index] = piece.slice()
   }
 
   // ── From the app ───────────────────────────────────────────────────────────────────────────────────────────
@@ -262,11 +255,11 @@ export class Http2Channel extends QueuedStream {
     this.#left -= end - start
     if (this.#left < 0) return 'its body is longer than its content-length'
     if (this.#left > 0) this.#hand(bytes, start, end)
-    else this.#last = bytes.subarray(start, end)
+    else this.#last = copyOf(bytes, start, end)
     return undefined
   }
 
-  /** The answer ends without trailers. */
+  /** The response ends without trailers. */
   ended(): string | undefined {
     if (this.#phase === 'switched') {
       this.peerEnded = true
@@ -303,7 +296,7 @@ export class Http2Channel extends QueuedStream {
   #finish(last: Uint8Array | undefined): void {
     const begun = this.#begun
     if (this.#isUpgrade) {
-      // It was refused: nothing of the visitor follows.
+      // The request was refused: nothing of the visitor follows.
       this.#drop(Code.NO_ERROR)
       this.#phase = 'none'
     } else if (this.#isRequestSent) {

@@ -33,7 +33,7 @@ const CONNECTION_WINDOW_BYTES = 4_194_304
 export const MAX_EXCHANGES = 100
 /** The maximum number of CONTINUATION frames in a head. */
 const MAX_CONTINUATIONS = 16
-/** Frames that are worth nothing: this many at once, and this many in a quarter of a second. Answers add to them. */
+/** Frames that are worth nothing: this many at once, and this many in a quarter of a second. Responses add to them. */
 export const MAX_NOISE = 1_024
 const NOISE_PER_TICK = 64
 const NOISE_OF_WORK = 8
@@ -285,7 +285,7 @@ export class Http2App implements FrameHandler, Deadline {
     const outbox = this.#outbox
     if (this.#isReading || this.#isOver || outbox.isEmpty) return
     const { bytes, end } = outbox
-    if (!this.#stream.write(bytes, true, 0, end)) this.#isBlocked = true
+    if (!this.#stream.write(bytes, 0, end)) this.#isBlocked = true
     outbox.clear()
     if (this.#isBlocked && this.#stream.waitingBytes > MAX_WAITING_BYTES)
       this.#close(Code.ENHANCE_YOUR_CALM, 'too much waits for the app', 'ORIGIN_INVALID')
@@ -322,7 +322,7 @@ export class Http2App implements FrameHandler, Deadline {
     const into = this.#outbox.reserve(32 + reason.length)
     this.#outbox.end = Frame.writeGoaway(into, this.#outbox.end, 0, code, reason)
     this.#isReading = false
-    this.#stream.write(this.#outbox.bytes, true, 0, this.#outbox.end)
+    this.#stream.write(this.#outbox.bytes, 0, this.#outbox.end)
     this.#outbox.clear()
     this.#lose(error, reason === '' ? undefined : `the app broke HTTP/2: ${reason}`)
     if (code !== Code.NO_ERROR) this.#stream.reset('PROTOCOL_ERROR')
@@ -331,7 +331,7 @@ export class Http2App implements FrameHandler, Deadline {
   // ── Frames of the app ──────────────────────────────────────────────────────────────────────────────────────
 
   frame(type: number, _flags: number, stream: number, length: number): void {
-    // Answers and their bodies are work; everything else, and DATA without data, is noise.
+    // Responses and their bodies are work; everything else, and DATA without data, is noise.
     const isWork = type === Frame.HEADERS || (type === Frame.DATA && length > 0)
     if (isWork) {
       // Of an exchange that is over much may be in transit: it is worth nothing, and costs nothing.

@@ -44,7 +44,7 @@ export class Http2Apps implements StreamsApps {
     return connection.request(channel, head, isLast)
   }
 
-  /** Whether WebSockets use HTTP/1.1, on streams of the session, because the app accepts none over HTTP/2. */
+  /** Whether WebSockets use HTTP/1.1 on streams of the session, because the app accepts none over HTTP/2. */
   get sendsUpgradesApart(): boolean {
     return this.#takesUpgrades === false && this.#options.scheme === 'http'
   }

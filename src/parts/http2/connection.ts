@@ -95,7 +95,7 @@ export class Http2Connection
     const { maxHeadBytes, maxHeaderCount, maxHttp2Streams, maxHttp2Resets, maxHttp2Noise } = front.limits
     this.connection = new ServerConnection(this, {
       maxListBytes: maxHeadBytes + FIELD_OVERHEAD * maxHeaderCount,
-      // A head that is a little too large still gets a response that says so.
+      // A head that is a little too large still gets the response 431.
       maxBlockBytes: 2 * maxHeadBytes,
       maxStreams: maxHttp2Streams,
       maxResets: maxHttp2Resets,
@@ -153,7 +153,7 @@ export class Http2Connection
 
   take(bytes: Uint8Array, at: number): number {
     if (this.#phase !== 'open') {
-      // It costs less to cut than to keep: such visitors come again and again.
+      // Cutting this connection costs less than keeping it, because such visitors return.
       if (this.#input.dropsTooMuch(bytes.length - at, MAX_DROPPED_BYTES)) this.#cutOff()
       return bytes.length
     }
@@ -193,7 +193,8 @@ export class Http2Connection
 
   requested(stream: ServerStream, fields: FieldList, isLast: boolean): void {
     if (!this.#isDraining) this.#idle.stop()
-    // One request is begun at once, as on HTTP/1.1, and more while there is time: a portion of 200 connections each is 3,200 of them.
+    // One request is begun at once, as with HTTP/1.1 and more while there is time: a portion of 200 connections each is
+    // 3,200 of them.
     if (!this.#input.hasTurn && !this.front.turns.hasTime) this.connection.endPortion()
     new StreamChannel(this, stream).begin(fields, isLast)
   }
@@ -255,12 +256,12 @@ export class Http2Connection
     if (outbox.isEmpty) return false
     if (this.#phase === 'closed') return false
     const count = outbox.end
-    const isTaken = this.#output.write(outbox.bytes, true, 0, count)
+    const isTaken = this.#output.write(outbox.bytes, 0, count)
     outbox.clear()
     if (isTaken) return true
     this.connection.sender.isBlocked = true
     this.#waitingBytes += count
-    // It asks, and does not read the responses.
+    // The visitor sends requests and does not read the responses.
     if (this.#waitingBytes > MAX_WAITING_BYTES) this.#cutOff()
     return false
   }

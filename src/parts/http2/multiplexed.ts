@@ -35,10 +35,13 @@ export interface MultiplexedStream {
   /** The request breaks a rule: cuts the stream, and counts against those who do that all the time. */
   refuse(code: number): void
   /**
-   * The answer is complete, and the visitor has to have it before the stream is cut: what it still sends is dropped. Its handler hears
+   * The response is complete, and the visitor has to have it before the stream is cut: what it still sends is dropped. Its
+   * handler hears
    * of the end by `reset`, or by that of the request.
    */
   dropRequest(): void
+  /** Ends a period behind `dropRequest`. Returns whether the visitor has its response, and sends nothing more. */
+  endPeriod(): boolean
   /** Cuts the stream. Its handler hears nothing more. */
   cut(code: number): void
 }

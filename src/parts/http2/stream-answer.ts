@@ -1,4 +1,4 @@
-// The answer on one stream of HTTP/2 or HTTP/3: HTTP/1.1 text in, HEADERS and DATA out. Bytes for which the visitor has no room
+// The response on one stream of HTTP/2 or HTTP/3: HTTP/1.1 text in, HEADERS and DATA out. Bytes for which the visitor has no room
 // wait here.
 
 import { type Account, ByteBuffer, SendQueue, type Writing } from '../../bytes.ts'
@@ -26,7 +26,6 @@ export class StreamAnswer implements Writing {
   #trailers: ByteBuffer | undefined
   /** A head that came in pieces. */
   #partial: ByteBuffer | undefined
-  #isScratch = false
   /** Whether nothing follows the unsent bytes. */
   #isEnding = false
   /** Bytes given to DATA frames. */
@@ -38,15 +37,15 @@ export class StreamAnswer implements Writing {
   }
 
   /** Takes text[start, end). False: it is not a response, or not one to this request. */
-  take(text: Uint8Array, isScratch: boolean, start: number, end: number): boolean {
-    if (this.#phase !== 'head') return this.#takeBody(text, isScratch, start, end)
-    if (this.#partial === undefined) return this.#takeHead(text, isScratch, start, end)
+  take(text: Uint8Array, start: number, end: number): boolean {
+    if (this.#phase !== 'head') return this.#takeBody(text, start, end)
+    if (this.#partial === undefined) return this.#takeHead(text, start, end)
     this.#partial.add(text, start, end)
     const whole = this.#partial.take()
-    return whole === undefined || this.#takeHead(whole, false, 0, whole.length)
+    return whole === undefined || this.#takeHead(whole, 0, whole.length)
   }
 
-  #takeHead(text: Uint8Array, isScratch: boolean, start: number, end: number): boolean {
+  #takeHead(text: Uint8Array, start: number, end: number): boolean {
     let at = start
     while (at < end) {
       const next = parseResponseHead(head, text, at, end, LIMITS, this.#owner.method)
@@ -60,7 +59,7 @@ export class StreamAnswer implements Writing {
       at = next
       if (head.status >= 200 || head.status === 101) {
         if (!this.#owner.judge(head)) return false
-        return this.#begin() && this.#takeBody(text, isScratch, at, end)
+        return this.#begin() && this.#takeBody(text, at, end)
       }
       this.#stream.head(head, false)
     }
@@ -75,7 +74,7 @@ export class StreamAnswer implements Writing {
     this.#phase = isRaw ? 'raw' : isEmpty || body === 'none' ? 'complete' : body
     if (this.#phase === 'chunked') {
       this.#framer = new BodyFramer(
-        (bytes, from, to) => this.#send(bytes, this.#isScratch, from, to),
+        (bytes, from, to) => this.#send(bytes, from, to),
         (bytes, from, to) => {
           this.#trailers ??= new ByteBuffer()
           this.#trailers.add(bytes, from, to)
@@ -88,11 +87,11 @@ export class StreamAnswer implements Writing {
     return true
   }
 
-  #takeBody(text: Uint8Array, isScratch: boolean, start: number, end: number): boolean {
+  #takeBody(text: Uint8Array, start: number, end: number): boolean {
     if (start === end) return true
     switch (this.#phase) {
       case 'raw':
-        this.#send(text, isScratch, start, end)
+        this.#send(text, start, end)
         return true
       case 'length':
         this.#leftBytes -= end - start
@@ -101,10 +100,9 @@ export class StreamAnswer implements Writing {
           this.#phase = 'complete'
           this.#isEnding = true
         }
-        this.#send(text, isScratch, start, end)
+        this.#send(text, start, end)
         return true
       case 'chunked': {
-        this.#isScratch = isScratch
         const framer = this.#framer
         if (framer?.feed(text, start, end) !== end) return false
         if (!framer.complete) return true
@@ -118,11 +116,11 @@ export class StreamAnswer implements Writing {
     }
   }
 
-  #send(bytes: Uint8Array, isScratch: boolean, start: number, end: number): void {
+  #send(bytes: Uint8Array, start: number, end: number): void {
     // Streams that wait already come first.
     const mayOvertake = !this.#stream.isAwaited || !this.#unsent.isEmpty
-    if (mayOvertake) this.#unsent.send(this, bytes, isScratch, start, end)
-    else this.#unsent.keep(bytes, isScratch, start, end)
+    if (mayOvertake) this.#unsent.send(this, bytes, start, end)
+    else this.#unsent.keep(bytes, start, end)
   }
 
   /** Writes DATA, as much as there is room for. Called by `SendQueue`. */

@@ -28,8 +28,10 @@ import { type BodyTaker, StreamRequest } from './stream-request.ts'
 
 const GUID = '258EAFA5-E914-47DA-95CA-C5AB0DC85B11'
 const KEY_BYTES = 24
-/** The time in milliseconds for which a visitor that has its response may continue its request. */
-const LINGER_MS = 2_000
+/** How often a visitor that has its response is looked at: it may continue its request. The clock makes half a second of it. */
+const PERIOD_MS = 250
+/** The number of periods that it has: about five seconds. */
+const MAX_PERIODS = 10
 /** The key of the next WebSocket: each has its own. */
 let webSocketKey = randomBytes(16).toString('base64')
 
@@ -53,6 +55,8 @@ export class StreamChannel
   /** Whether `#progress` watches the waiting bytes. */
   #isWatched = false
   #hasLeft = false
+  /** The number of periods since the response was sent. */
+  #periods = 0
   /** The end of its count for its address. */
   #stopCounting: (() => void) | undefined
   /** Whether the app's response does not fit this request: nothing more of it is read. */
@@ -75,7 +79,7 @@ export class StreamChannel
   /** Called when its head came. */
   begin(fields: FieldList, isLast: boolean): void {
     if (fields.isTooLarge) return this.refuse('HEAD_TOO_LARGE')
-    // The head's own: it stays as it is until the exchange is over.
+    // The field of the head itself, unchanged until the exchange is over.
     const text = new Uint8Array(maxTextBytes(fields) + KEY_BYTES)
     const end = writeRequestHead(fields, isLast, webSocketKey, text, 0)
     if (end === -1) return this.#stream.refuse(Code.PROTOCOL_ERROR)
@@ -100,7 +104,7 @@ export class StreamChannel
     this.#visit.begin()
   }
 
-  /** Answers with the page of `code`, in place of a visit. */
+  /** Responds with the page of `code`, in place of a visit. */
   refuse(code: ErrorCode): void {
     this.#connection.front.refused(code)
     this.write(errorAnswer(code, { head: false, keepAlive: true, host: '' }))
@@ -252,9 +256,9 @@ export class StreamChannel
 
   // ── AnswerOutput ───────────────────────────────────────────────────────────────────────────────────────────
 
-  write(bytes: Uint8Array, isScratch = false, start = 0, end: number = bytes.length): boolean {
+  write(bytes: Uint8Array, start = 0, end: number = bytes.length): boolean {
     if (this.#stream.isClosed || this.#isUnfit) return true
-    if (!this.#answer.take(bytes, isScratch, start, end)) {
+    if (!this.#answer.take(bytes, start, end)) {
       this.#isUnfit = true
       // Not while its upstream writes.
       eventLoop.soon(() => this.#replaceAnswer())
@@ -273,7 +277,7 @@ export class StreamChannel
     if (!this.#answer.isEmpty) this.#awaitRoom()
   }
 
-  /** The visitor gets a page in place of an invalid answer; when a part of it was sent, the stream is cut. */
+  /** The visitor gets a page in place of an invalid response; when a part of it was sent, the stream is cut. */
   #replaceAnswer(): void {
     if (this.#stream.isClosed) return
     if (this.#wantsHttp1) return this.#cut(Code.HTTP_1_1_REQUIRED)
@@ -303,7 +307,7 @@ export class StreamChannel
 
   // ── The end ────────────────────────────────────────────────────────────────────────────────────────────────
 
-  /** The answer is complete, though possibly not sent. Later bytes of the visitor are not wanted. */
+  /** The response is complete, though possibly not sent. Later bytes of the visitor are not wanted. */
   #end(): void {
     this.#isUnderWay = false
     this.#answer.end()
@@ -311,7 +315,7 @@ export class StreamChannel
     this.#leave()
     if (this.#stream.isRequestEnded) return
     this.#stream.dropRequest()
-    if (!this.#stream.isClosed) this.#expectProgress(LINGER_MS)
+    if (!this.#stream.isClosed) this.#expectProgress(PERIOD_MS)
   }
 
   #cut(code: number): void {
@@ -359,7 +363,8 @@ export class StreamChannel
   }
 
   stalled(): void {
-    if (this.#hasLeft) return this.#stream.cut(Code.NO_ERROR)
-    this.#cutOff('VISITOR_STALLED', Code.CANCEL)
+    if (!this.#hasLeft) return this.#cutOff('VISITOR_STALLED', Code.CANCEL)
+    if (this.#stream.endPeriod() || ++this.#periods === MAX_PERIODS) this.#stream.cut(Code.NO_ERROR)
+    else this.#expectProgress(PERIOD_MS)
   }
 }

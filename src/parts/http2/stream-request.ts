@@ -122,11 +122,9 @@ export class StreamRequest {
       this.#passed(credit)
       return
     }
-    // A view would pin all that was read with it.
-    const kept = piece.length * 2 < piece.buffer.byteLength ? copyOf(piece) : piece
-    this.#pieces.push(kept)
+    this.#pieces.push(copyOf(piece))
     this.#credits.push(credit)
-    this.#hold(kept.length)
+    this.#hold(piece.length)
   }
 
   /** Passes on what waits. */

@@ -200,6 +200,10 @@ export class Http3Stream implements MultiplexedStream, Deadline {
     this.#cut(Code.NO_ERROR, false)
   }
 
+  endPeriod(): boolean {
+    return true
+  }
+
   #answered(): void {
     this.isAnswerEnded = true
     if (this.isRequestEnded) this.#leave(false)

@@ -98,7 +98,7 @@ export class Deliveries {
     const { name, owner } = round
     if (this.#isOver) return
     if (!round.isElsewhere && !this.#host.isThere(name, owner)) {
-      // It begins again when the client is back.
+      // Delivery begins again when the client is back.
       this.#endPauses(round)
       if (round.busy.size === 0) this.#forget(round)
       return
@@ -135,7 +135,7 @@ export class Deliveries {
     if (this.#isOver) return
     if (isAway === true && round.isElsewhere) {
       if (round.away < MAX_AWAY) return this.#wait(round, webhook.path, FIRST_AWAY_MS * 2 ** round.away++)
-      // It begins again when a server has the client.
+      // Delivery begins again when a server has the client.
       round.isElsewhere = false
       return this.#pump(round)
     }

@@ -143,7 +143,7 @@ export class DeliveryVisit implements Visit, Arrival {
     }
   }
 
-  write(bytes: Uint8Array, _isScratch = false, start = 0, end: number = bytes.length): boolean {
+  write(bytes: Uint8Array, start = 0, end: number = bytes.length): boolean {
     this.#responseBytes += end - start
     if (this.#status !== 0 && this.#seen.length < MAX_SEEN_BYTES)
       this.#seen += latin1(bytes, start, Math.min(end, start + MAX_SEEN_BYTES))
@@ -175,7 +175,7 @@ export class DeliveryVisit implements Visit, Arrival {
     this.#exchange = undefined
     const requestBytes = this.head.end + this.#webhook.body.length
     request.finished({ answerStatus: this.#status, responseBytes: this.#responseBytes, requestBytes }, code)
-    // Of this server itself, when the name is another owner's by now.
+    // Set if the name belongs to another owner by now.
     const moved = request.isMoved ? 'CLUSTER_MOVED' : undefined
     const refusal = code ?? moved ?? (this.#isElsewhere ? this.#refusal : undefined)
     if (refusal === undefined) this.#done.resolve({ status: this.#status })

@@ -175,7 +175,7 @@ export class Inbox {
       if (box === undefined || box.owner === owner) this.#deliveries.begin(name, owner, true)
     }
     const isElsewhere = this.#isElsewhere(name)
-    // Without a response it is looked for again soon.
+    // If there is no response, the inbox tries again soon.
     if (isElsewhere instanceof Promise) isElsewhere.then(go, () => {})
     else go(isElsewhere)
   }

@@ -1,4 +1,4 @@
-// Who may ask the inspector. Any page of any site can make a browser send requests to a port of this machine, and any program of
+// Access to the inspector. Any page of any site can make a browser send requests to a port of this machine, and any program of
 // this machine can connect to it: so the token decides, no cookie exists, and what a foreign page sends is refused before.
 
 import { createHash, createHmac, randomBytes, timingSafeEqual } from 'node:crypto'
@@ -16,7 +16,7 @@ export function tokenOf(environment: Readonly<Record<string, string | undefined>
   try {
     return readToken(path) ?? writeToken(path, fresh)
   } catch {
-    // Another start wrote it just now, or it cannot be written: then it lasts as long as this one.
+    // Another process has just written the file, or it cannot be written: then the token lasts as long as this process.
     return readToken(path) ?? fresh
   }
 }

@@ -1,4 +1,4 @@
-// The inspector's API: requests to answers. open-api.ts describes it, exchange.ts has its types.
+// The inspector's API: requests to responses. open-api.ts describes it, exchange.ts has its types.
 
 import { ERRORS, TunnelError } from '../../errors.ts'
 import type { Edit } from '../../exchange.ts'
@@ -64,7 +64,7 @@ export class InspectApi {
     }
   }
 
-  /** Answers anything; never throws. */
+  /** Responds to anything; never throws. */
   readonly fetch = async (request: Request): Promise<Response> => {
     try {
       const { pathname, searchParams } = new URL(request.url)
@@ -182,8 +182,21 @@ export class InspectApi {
   #frames({ entry, query }: Asked): Response {
     const from = numberOf(query, 'from', 0)
     const limit = limitOf(query, 200)
+    const { frames, totalFrames: total } = entry
+    const [text = '', by = ''] = [query.get('text')?.toLowerCase(), query.get('by') ?? undefined]
+    if (by !== '' && by !== 'visitor' && by !== 'app')
+      throw new TunnelError('OPTION_INVALID', 'by must be visitor or app.')
+    if (text !== '' || by !== '') {
+      const found = frames.filter(
+        frame =>
+          frame.index >= from &&
+          (by === '' || frame.from === by) &&
+          `${frame.event ?? ''} ${frame.text ?? ''}`.toLowerCase().includes(text),
+      )
+      return json({ frames: found.slice(-limit), total, matching: found.length })
+    }
     const first = Math.max(0, from - entry.droppedFrames)
-    return json({ frames: entry.frames.slice(first, first + limit), total: entry.totalFrames })
+    return json({ frames: frames.slice(first, first + limit), total })
   }
 
   #events(query: URLSearchParams): Response {
@@ -280,11 +293,14 @@ export class InspectApi {
   }
 }
 
-/** Throws `FILTER_INVALID`. */
+/** Throws `OPTION_INVALID`. */
 export function filterOf(text: string | null): Filter {
   const filter = parseFilter(text ?? '')
   if (!isFilterFault(filter)) return filter
-  throw new TunnelError('FILTER_INVALID', `Character ${filter.at + 1} of the filter: ${filter.message}.`)
+  throw new TunnelError(
+    'OPTION_INVALID',
+    `Character ${filter.at + 1} of the filter: ${filter.message}. docs/inspector.md lists the terms.`,
+  )
 }
 
 function numberOf(query: URLSearchParams, name: string, otherwise: number): number {
@@ -317,7 +333,7 @@ async function fieldsIn(request: Request): Promise<Record<string, unknown>> {
     if (typeof fields === 'object' && fields !== null && !Array.isArray(fields))
       return fields as Record<string, unknown>
   } catch {
-    // The same answer as to JSON that is not an object.
+    // The same response as to JSON that is not an object.
   }
   throw new TunnelError('OPTION_INVALID', 'The body must be a JSON object.')
 }

@@ -105,7 +105,7 @@ async function linesOf(a: string, b: string): Promise<DiffPart[]> {
   ]
   if (a.length + b.length > MAX_TEXT_CHARS) return whole
   const { diffLines } = await import('diff')
-  // Without a timeout two texts that have nothing in common take the square of their lines.
+  // Two texts without common lines would take time in the square of their lines.
   const parts = diffLines(a, b, { timeout: DIFF_TIMEOUT_MS })
   return (
     parts?.map(({ added, removed, value }) => ({

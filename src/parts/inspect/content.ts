@@ -1,4 +1,4 @@
-// Bodies for reading: content codings undone, as far as they are kept.
+// Decodes bodies for reading, as far as they are stored.
 
 import * as zlib from 'node:zlib'
 import type { Entry } from './entry.ts'

@@ -67,7 +67,7 @@ export class Entry {
   readonly place: Place
   kind: ExchangeKind
   state: ExchangeState = 'open'
-  /** Milliseconds of the wall clock, and of the one that `marks` are on. */
+  /** Milliseconds since the epoch, and on the clock of `marks`. */
   startedAt: number
   readonly startMark: number
   method = ''

@@ -23,8 +23,8 @@ export interface Flow {
   reserve(): Piece
   /** The origin's socket took bytes[start, end), which the caller may reuse now. */
   sent(piece: Piece, bytes: Uint8Array, start: number, end: number): void
-  /** Bytes of the origin; reused when `isScratch`. */
-  received(bytes: Uint8Array, isScratch: boolean): void
+  /** Called when the origin sent bytes, which the caller may reuse afterwards. */
+  received(bytes: Uint8Array): void
   /** Called for FIN of either side. */
   ended(way: Way): void
   /** Bytes of this way that may pass unseen now: the capture needs only their number. */

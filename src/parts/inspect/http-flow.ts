@@ -75,14 +75,14 @@ export class HttpFlow implements Flow {
     this.#queued(count)
   }
 
-  received(bytes: Uint8Array, isScratch: boolean): void {
+  received(bytes: Uint8Array): void {
     if (this.#reader === undefined) {
       this.#cameBack()
       this.#isAnswered = true
       return
     }
     if (this.unseenBytes(FROM_APP) >= bytes.length) return this.passed(FROM_APP, bytes.length)
-    const kept = isScratch ? copyOf(bytes) : bytes
+    const kept = copyOf(bytes)
     this.#queue.push({ way: FROM_APP, at: performance.now(), bytes: kept })
     this.#queued(bytes.length)
   }

@@ -139,7 +139,7 @@ export class HttpReader {
     entry.requestTrailers = this.#takeTrailers(TO_APP)
     this.#room.store.grew(entry, entry.requestTrailers.length)
     this.#room.requestEnded(entry)
-    // The answer came before the last byte of the request did.
+    // The response came before the last byte of the request did.
     if (entry.endMark !== undefined) this.#finish(entry)
   }
 

@@ -1,5 +1,6 @@
 // Frames what passes on one connection of HTTP/2 into entries: each stream is read as the HTTP/1.1 text of its messages.
 
+import { copyOf } from '../../bytes.ts'
 import type { TunnelError } from '../../errors.ts'
 import { ascii } from '../../http/characters.ts'
 import { writeResponseHead, writeTrailers } from '../../http2/answer-text.ts'
@@ -166,7 +167,7 @@ export class Http2Reader {
     if (exchange === undefined || !exchange.hasHead[way] || start === end) return
     const { reader } = exchange
     if (exchange.isChunked[way]) reader.take(way, ascii(`${(end - start).toString(16)}\r\n`), this.#at)
-    reader.take(way, bytes.slice(start, end), this.#at)
+    reader.take(way, copyOf(bytes, start, end), this.#at)
     if (exchange.isChunked[way]) reader.take(way, CRLF, this.#at)
     if (reader.isOver) this.#exchanges.delete(stream)
   }

@@ -1,4 +1,4 @@
-// JSON as it was sent: its numbers digit by digit, its names in their order and as often as they occur. JSON.parse keeps none of it.
+// JSON in its original text: numbers with every digit, names in their order, with repeats. JSON.parse keeps none of it.
 
 /** A value. `raw`: its text; of an array or an object empty. */
 export interface JsonNode {
@@ -30,8 +30,8 @@ interface Open {
 }
 
 /**
- * Parses JSON without recursion. `mayBeCut`: a truncated text also gives a tree. Nesting is no matter: nothing here calls
- * itself.
+ * Parses JSON without recursion. `mayBeCut`: a truncated text also gives a tree. Deep nesting is harmless, because nothing
+ * here calls itself.
  */
 export function parseJson(text: string, mayBeCut = false): JsonNode | JsonFault {
   const open: Open[] = []

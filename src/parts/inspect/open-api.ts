@@ -188,7 +188,7 @@ const query = (name: string, schema: Json, description: string): Json => ({
 })
 const id: Json = { name: 'id', in: 'path', required: true, schema: text, description: 'An id, or `latest`' }
 const reveal = query('reveal', oneOf('1'), 'Secrets as they are; without it they are masked')
-const filter = query('filter', text, 'See docs/inspector.md; 400 FILTER_INVALID')
+const filter = query('filter', text, 'See docs/inspector.md; 400 OPTION_INVALID')
 
 const json = (schema: Json, description = 'It worked'): Json => ({
   description,
@@ -301,8 +301,10 @@ export const OPEN_API: Json = {
           id,
           query('from', count, 'The first index wanted. Default 0'),
           query('limit', { type: 'integer', minimum: 1, maximum: 1_000, default: 200 }, 'At most so many'),
+          query('text', text, 'Only those with this text; with it or `by` the newest, and how many match'),
+          query('by', oneOf('visitor', 'app'), 'Only those that it sent'),
         ],
-        ok: json(record({ frames: list(ref('Frame')), total: count })),
+        ok: json(record({ frames: list(ref('Frame')), total: count, matching: count }, 'matching')),
       }),
     },
     '/exchanges/{id}/as/{format}': {

@@ -1,4 +1,4 @@
-// Sends a captured request again: to the origin that it went to, and nowhere else. Redirects are answers like any other.
+// Sends a captured request again: to the origin that it went to, and nowhere else. Redirects are responses like any other.
 
 import type { Origin } from '../../client/origins/origin.ts'
 import { TunnelError } from '../../errors.ts'
@@ -45,7 +45,7 @@ export function replayBytes(entry: Entry, edit: Edit = {}, sign?: Signer): Uint8
   const fields = edit.fields === undefined ? captured.slice(1, -2) : editedFields(entry, edit.fields)
   const signature = Object.entries(sign?.(signedBy(fields, body)) ?? {})
   const isReplaced = (line: string) => signature.some(([name]) => name === nameOf(line))
-  // They belong to the captured body.
+  // These headers belong to the captured body.
   const trailers = isNewBody ? new Uint8Array(0) : entry.requestTrailers
   const hasTrailers = trailers.length > 0
   const kept = fields.filter(line => {

@@ -43,7 +43,7 @@ export class Reports {
   /** The capture has the head of a request, or a raw connection. */
   began(entry: Entry): void {
     const { tunnel } = entry.place
-    // Of flows the server reports nothing.
+    // The server does not report flows.
     if (entry.kind === 'udp') return
     if (entry.kind !== 'http') {
       const visitor = shift(this.#visitors, tunnel)
@@ -60,7 +60,7 @@ export class Reports {
   }
 
   /** Called when the exchange is over at the server. */
-  responded(report: ResponseSeen): void {
+  responded(report: ResponseSeen): string | undefined {
     // Its bytes that are here are read first, so that its entry is known.
     this.#capture.flush()
     const reported = this.#reported.get(report.id)
@@ -74,6 +74,7 @@ export class Reports {
       if (report.error !== undefined && report.error !== 'CANCELLED')
         this.#row(reported.report, report, reported.at)
     }
+    return entry?.event
   }
 
   #add(entry: Entry, { error, status, reason }: ResponseSeen): void {

@@ -44,7 +44,7 @@ const MARKS = ['requestEndMark', 'responseStartMark', 'endMark'] as const
 const BYTES = ['requestHead', 'responseHead', 'requestTrailers', 'responseTrailers'] as const
 const BODIES = ['requestBody', 'responseBody'] as const
 
-/** A statement of `node:sqlite`, as far as it is used. */
+/** The used part of a statement of `node:sqlite`. */
 interface Statement {
   run(...values: readonly (string | number | Uint8Array)[]): unknown
   all(): unknown[]
@@ -158,7 +158,7 @@ export class StoreFile {
     try {
       this.#database.close()
     } catch {
-      // It is closed, or cannot even do that: nothing more is written either way.
+      // The file is closed, or cannot be closed: nothing more is written.
     }
   }
 }
@@ -191,7 +191,7 @@ function read(database: Database, store: ExchangeStore): void {
   // Whatever is more than the bounds is dropped by the store, the oldest first, and then here.
   const dropped: number[] = []
   const stop = store.on('removed', entries => dropped.push(...entries.map(({ id }) => id)))
-  // Rows as they were written below.
+  // The rows have the form in which this file writes them.
   for (const row of database.prepare('select * from exchange order by id').all() as Row[])
     store.restore(entryOf(row))
   stop()

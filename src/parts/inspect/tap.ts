@@ -28,9 +28,9 @@ class TappedSocket implements Socket {
   constructor(handler: SocketHandler, flow: Flow) {
     this.#flow = flow
     this.handler = {
-      received: (bytes, isScratch) => {
-        flow.received(bytes, isScratch === true)
-        handler.received(bytes, isScratch)
+      received: bytes => {
+        flow.received(bytes)
+        handler.received(bytes)
       },
       drained: () => handler.drained(),
       ended: () => {

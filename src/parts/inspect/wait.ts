@@ -52,7 +52,7 @@ export function waitForExchange(
         if (isSettled) return
       }
       behind = undefined
-      // Of one that is over, what is kept counts.
+      // For an exchange that is over, the stored text counts.
       if (signal?.aborted === true || inspector.isClosed) abort()
     })()
   })

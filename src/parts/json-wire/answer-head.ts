@@ -1,4 +1,4 @@
-// The answer of a JSON client as HTTP/1.1: a head of our own making, so that nothing in a message can break framing.
+// The response of a JSON client as HTTP/1.1: a head of our own making, so that nothing in a message can break framing.
 
 import { STATUS_CODES } from 'node:http'
 import { latin1Text } from '../../buffers.ts'

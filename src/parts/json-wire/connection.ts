@@ -20,11 +20,14 @@ import type { UnfinishedMessages } from './unfinished-messages.ts'
 
 /** Bytes before a name is granted: clients send a few hundred. Of an unfinished message, what is not worth a cut. */
 const MAX_BYTES_BEFORE_REGISTRATION = 65_536
-/** Messages a second, answers not counted. Existing clients send a ping every 25 s. */
+/** Messages a second, responses not counted. Existing clients send a ping every 25 s. */
 const MAX_CONTROL_PER_SECOND = 100
 /** A long message counts as several. Existing clients send 100 characters at most. */
 const CHARS_OF_A_MESSAGE = 256
-/** A message of a client that owes no response: a name and a few words, and nonsense is ignored. Late answers are owed until they come. */
+/**
+ * A message of a client that owes no response: a name and a few words, and nonsense is ignored. Late responses are owed until
+ * they come.
+ */
 const MAX_UNASKED_BYTES = 262_144
 /** The maximum length of a message that is parsed while no request waits: longer ones can only be late responses. */
 const MAX_IDLE_MESSAGE_CHARS = 16_384
@@ -76,7 +79,7 @@ export class JsonConnection implements ClientConnection, Deadline {
   /** Checks of whether the client lives. */
   readonly #signs = new Set<(isAlive: boolean) => void>()
 
-  /** Takes over after the upgrade was answered. */
+  /** Takes over after the upgrade was responded to. */
   constructor(
     socket: Socket,
     remoteAddress: string,
@@ -94,7 +97,7 @@ export class JsonConnection implements ClientConnection, Deadline {
       role: 'server',
       scheduler: eventLoop,
       turns: host.server.turns,
-      // Only answers are long, and only one that is owed is waited for.
+      // Only responses are long, and only one that is owed is waited for.
       maxTextBytes: () => (this.#requests.areOwed ? limits.maxMessageBytes : MAX_UNASKED_BYTES),
       text: message => this.#take(message),
       taken: () => this.#chargeUnfinished(),

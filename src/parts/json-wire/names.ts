@@ -1,6 +1,6 @@
 // The names of one client on the JSON wire: asked for, granted, revoked, returned.
 
-import { ERRORS, type ErrorCode } from '../../errors.ts'
+import { type ErrorCode, TunnelError } from '../../errors.ts'
 import type { ClientHost } from '../../server/contracts/wire.ts'
 import type { QuotaOwner } from '../../server/limits/quotas.ts'
 import type { Rule } from '../../server/settings/policy.ts'
@@ -54,7 +54,7 @@ export class JsonNames {
     if (owner.isClosed) return forsake(claimed)
     if (claimed === 'NAME_TAKEN' && (await this.#isLeftBehind(name))) {
       if (owner.isClosed) return
-      // It may have asked twice.
+      // The client may have asked twice.
       const again = this.#registered.get(name)
       if (again !== undefined) return this.#confirm(again.member.tunnel)
       claimed = await this.#claim(name)
@@ -101,7 +101,7 @@ export class JsonNames {
     this.#owner.sendText(
       code === 'NAME_TAKEN'
         ? encodeTaken(name)
-        : encodeError(refusalText(code, this.#host.detailOf(code, wish, { rule, holder }))),
+        : encodeError(refusalText(code, this.#host.refusalText(code, wish, { rule, holder }))),
     )
   }
 
@@ -122,7 +122,7 @@ export class JsonNames {
 
   // ── Taken back, returned ─────────────────────────────────────────────────────────────────────────────────
 
-  /** Takes back what the token does not open any more; `rule`: what it opens now. Returns why, if it took any. */
+  /** Revokes names that the token no longer allows; `rule` is its current rule. Returns the code, if a name was revoked. */
   takeBack(rule: Rule | undefined, endCode: ErrorCode): ErrorCode | undefined {
     let refusal: ErrorCode | undefined
     for (const { member, upstream } of [...this.#registered.values()]) {
@@ -176,8 +176,8 @@ function forsake(claimed: Member | ErrorCode): void {
   if (typeof claimed !== 'string') claimed.lapse()
 }
 
-export function refusalText(code: ErrorCode, detail: string = ERRORS[code].meaning): string {
-  return code === 'NAME_INVALID' ? 'Invalid subdomain format' : `${detail} ${ERRORS[code].action}`
+export function refusalText(code: ErrorCode, text: string = new TunnelError(code).message): string {
+  return code === 'NAME_INVALID' ? 'Invalid subdomain format' : text
 }
 
 /** Claims a name where a directory decides which server of a cluster has it. The wire has no secrets. */

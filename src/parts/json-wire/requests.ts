@@ -19,7 +19,7 @@ export class JsonRequests {
   readonly #waiting = new Map<number, JsonExchange>()
   /** The features of the client beyond those of existing clients. */
   readonly #accepts = new Set<JsonExtension>()
-  /** Answers that may still come, wanted or not. */
+  /** Responses that may still come, wanted or not. */
   #owedAnswers = 0
   #lastId = 0
   #collectedBytes = 0
@@ -119,7 +119,7 @@ export class JsonRequests {
     this.#carrier.sendText(message)
   }
 
-  /** The answer is not wanted any more. A client that understands it stops its work on it. */
+  /** The response is not wanted any more. A client that understands it stops its work on it. */
   forget(id: number): void {
     if (this.#waiting.delete(id) && this.#accepts.has('cancel') && !this.isClosed)
       this.#carrier.sendText(encodeCancel(id))

@@ -1,4 +1,4 @@
-// Upstream over the JSON wire: a request is collected, sent as one message, and answered by one message.
+// Upstream over the JSON wire: a request is collected, sent as one message, and gets one message as its response.
 
 import { base64 } from '../../buffers.ts'
 import { ByteBuffer } from '../../bytes.ts'
@@ -20,7 +20,7 @@ import { answerHead, hasBody } from './answer-head.ts'
 import { requestParts } from './request-parts.ts'
 import type { JsonRequests } from './requests.ts'
 
-/** Answers up to this size leave with their head in one write; larger ones go in pieces of it. */
+/** Responses up to this size leave with their head in one write; larger ones go in pieces of it. */
 const PIECE_BYTES = 262_144
 /** The room for everything in a message that is not its body. */
 const ENVELOPE_BYTES = 131_072
@@ -125,7 +125,7 @@ type Phase =
   | 'collecting'
   /** The request was sent. */
   | 'waiting'
-  /** The answer is in transit to the visitor. */
+  /** The response is in transit to the visitor. */
   | 'answering'
   | 'over'
 

@@ -153,7 +153,7 @@ export class VisitorLane<Request> implements VisitorShortcut<Request> {
 
   #isWanted(): boolean {
     if (this.#easyCount < this.#wantedEasy) return false
-    // They are slow, so a stream of their own would save nothing.
+    // These visitors are slow, so a stream of their own would save nothing.
     const isSoon = performance.now() - this.#easySince < (SOON_MS * this.#wantedEasy) / EASY_EXCHANGES
     const { socket } = this.#site
     const grant = isSoon && socket.isLendable === true ? this.#site.grant() : undefined

@@ -1,5 +1,6 @@
 // An app's response as a Response for middlewares: HTTP/1.1 text goes in, its body comes out of a stream.
 
+import { copyOf } from '../../bytes.ts'
 import { deferred } from '../../deferred.ts'
 import type { ResponseHead } from '../../http/head.ts'
 import { ResponseReader } from '../../http/message-reader.ts'
@@ -25,7 +26,7 @@ export class InnerAnswer {
   readonly #reader: AnswerReader
   readonly #response = deferred<Response>()
   readonly #text = new ResponseReader(false, (bytes, start, end) =>
-    this.#controller?.enqueue(bytes.slice(start, end)),
+    this.#controller?.enqueue(copyOf(bytes, start, end)),
   )
   #controller: ReadableStreamDefaultController<Uint8Array> | undefined
   #isBackedUp = false

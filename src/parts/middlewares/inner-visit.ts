@@ -170,9 +170,9 @@ export class InnerVisit implements Visit {
     return this.#outer.hop(rewrite)
   }
 
-  write(bytes: Uint8Array, isScratch = false, start = 0, end: number = bytes.length): boolean {
+  write(bytes: Uint8Array, start = 0, end: number = bytes.length): boolean {
     if (this.#isOver) return true
-    if (this.#isJoined) return this.#outer.write(bytes, isScratch, start, end)
+    if (this.#isJoined) return this.#outer.write(bytes, start, end)
     if (this.upgrade !== '') {
       const piece = copyOf(bytes, start, end)
       this.#sinceSwitch.push(() => this.#outer.write(piece))

@@ -5,6 +5,7 @@
 //
 // The inner exchange, on the right, is `inner-visit.ts`. Loaded when the server has a middleware.
 
+import { copyOf } from '../../bytes.ts'
 import { deferred } from '../../deferred.ts'
 import type { ErrorCode } from '../../errors.ts'
 import { type BodyFramer, bodyOf } from '../../http/body.ts'
@@ -114,7 +115,7 @@ class WrappedExchange implements Exchange, Deadline {
     this.#wrapping = wrapping
     this.#visit = visit
     this.#owesContinue = visit.head.expectsContinue
-    this.#framer = bodyOf(visit.head, (bytes, start, end) => this.#body?.push(bytes.slice(start, end)))
+    this.#framer = bodyOf(visit.head, (bytes, start, end) => this.#body?.push(copyOf(bytes, start, end)))
     context.deadlines.watch(this)
   }
 
@@ -202,7 +203,7 @@ class WrappedExchange implements Exchange, Deadline {
       }
       if (!(response instanceof Response)) throw new TypeError('what it returned is no Response')
       if (response.status === 101) return this.#switch(response)
-      // It does not want what the app switches to.
+      // The middleware refused the switch of protocols.
       if (this.#inner?.upgrade) this.#inner.abandon()
       const keepAlive = this.#visit.keepsAlive && this.#isRequestComplete
       const goesOn = await sendAnswer(response, { method, minorVersion, keepAlive }, bytes =>

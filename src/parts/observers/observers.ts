@@ -54,7 +54,7 @@ export class Observers {
     return Number(Atomics.add(this.ids, 0, 1n)) + 1
   }
 
-  /** A lane has served a request: all of it is over already. As `began` and then `Watched.ended`, with less made for it. */
+  /** Called when a lane has served a whole request. Does the work of `began` and `Watched.ended` with fewer objects. */
   served(seen: Seen, outcome: Outcome): void {
     const observers = pluginsFor(this.#observers(), seen.tunnel)
     this.tell(observers, observer => observer.began?.(seen))
@@ -86,7 +86,7 @@ export class Watched implements Follower {
   readonly #observers: readonly Observer[]
   readonly #seen: Seen
   readonly #beganAt: number = performance.now()
-  /** On its way to the client. */
+  /** The request was sent to the client. */
   #sentAt = 0
   #answeredAt = 0
 
@@ -109,7 +109,7 @@ export class Watched implements Follower {
     return traced
   }
 
-  /** It was sent to a client; the last one counts. */
+  /** The request was sent to a client; the last one counts. */
   sent(): void {
     this.#sentAt = performance.now()
   }

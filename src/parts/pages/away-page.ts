@@ -1,4 +1,4 @@
-// What visitors get while an app or its client is away, as it crosses the wire.
+// The page for visitors while an app or its client is away, in its form on the wire.
 
 /** The longest text, in bytes of UTF-8. With its escapes and the rest of a registration it fits one frame. */
 export const MAX_PAGE_BYTES = 32_768

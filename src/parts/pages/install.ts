@@ -1,4 +1,4 @@
-// What visitors get while an app or its client is away, as a part of a server: pages that clients have sent at their registration.
+// The part of a server with the pages for visitors while an app or its client is away. Clients send them with their registration.
 
 import type { ErrorCode } from '../../errors.ts'
 import { type ErrorAnswerOptions, wantsHtml } from '../../http/error-answer.ts'
@@ -7,7 +7,7 @@ import type { Install } from '../../server/contracts/part.ts'
 import { type AwayPage, awayPageOf, MAX_PAGE_BYTES } from './away-page.ts'
 import { KeptPages } from './kept-pages.ts'
 
-/** The app, or its client, is not there. What is wrong with a response is for the app's owner to read. */
+/** The app, or its client, is not there. A fault in a response is for the app's owner to read. */
 const AWAY: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
   'TUNNEL_NOT_FOUND',
   'CLIENT_GONE',

@@ -39,7 +39,7 @@ export class Slots {
     return this.#queue.size
   }
 
-  /** `false`: it has to wait. Who was there before has its turn before. */
+  /** `false`: the request has to wait behind earlier ones. */
   take(holder: Holder): boolean {
     if (this.#taken >= this.#rule.maxInFlight || this.queued > 0) return false
     this.#taken++

@@ -19,11 +19,11 @@ export class UnderPressure implements Follower, Holder {
   readonly #request: TunnelRequest
   readonly #deadlines: Clock
   readonly visitor: string
-  /** It has its slot. */
+  /** The request has its slot. */
   #isInside = false
   /** The breaker, if there is one, waits for its outcome. */
   #isAwaited = false
-  /** The breaker is open, and closes when this one is answered. */
+  /** The breaker is open, and closes when this one is responded to. */
   #isTry = false
   #answerDeadline: AnswerDeadline | undefined
 
@@ -58,7 +58,7 @@ export class UnderPressure implements Follower, Holder {
     this.#request.arrival.breakOff('TUNNEL_BUSY')
   }
 
-  /** It has a slot, if slots are counted. */
+  /** The request has a slot, if slots are counted. */
   #enter(next: Router): Route {
     const { slots, breaker } = this.#pressure
     const waitMs = breaker?.admit() ?? 0

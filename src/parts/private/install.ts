@@ -12,6 +12,7 @@ import type { Rule } from '../../server/settings/policy.ts'
 import { refusalOf } from '../../server/tunnels/claims.ts'
 import type { Member } from '../../server/tunnels/member.ts'
 import { Tunnel, type TunnelRegistry } from '../../server/tunnels/tunnel.ts'
+import { refusalOfName } from '../../server/tunnels/tunnels.ts'
 import { StreamSocket } from './stream-socket.ts'
 
 export const installPrivate: Install = server => {
@@ -39,7 +40,8 @@ function claim(
   holder: QuotaOwner,
   server: PartServer,
 ): Member | ErrorCode | Promise<Member | ErrorCode> {
-  const refusal = refusalOf({ kind: 'connect', name }, rule, server.settings)
+  const refusal =
+    refusalOfName(name, 'private') ?? refusalOf({ kind: 'connect', name }, rule, server.settings)
   if (refusal !== undefined) return refusal
   const { tunnels } = server
   const book: TunnelRegistry = {

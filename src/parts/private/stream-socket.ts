@@ -8,9 +8,6 @@ import type { Socket, SocketHandler, Splice, SpliceDone } from '../../socket.ts'
 
 /** Pieces to the client after which a link of its own is asked for: as many as `Join` lets pass the other way. */
 const CONVERSATION_PIECES = 64
-/** The size below which waiting pieces are copied, because each keeps the whole read that it was part of. */
-const SMALL_BYTES = 16_384
-
 /** Bytes that arrive on a link, while the handler is asked where to move them. */
 interface Offered {
   readonly from: Socket
@@ -64,7 +61,7 @@ export class StreamSocket implements Socket, StreamHandler {
     const stream = this.#stream
     if (this.#isFull || this.#isClosed || stream === undefined) return 0
     // The stream keeps what it cannot send: the next piece waits for `writable`.
-    this.#isFull = !stream.write(bytes, true, start, end)
+    this.#isFull = !stream.write(bytes, start, end)
     if (!this.#isFull && ++this.#writtenPieces % CONVERSATION_PIECES === 0) stream.moveToLink()
     return end - start
   }
@@ -123,7 +120,7 @@ export class StreamSocket implements Socket, StreamHandler {
   received(bytes: Uint8Array, start: number, end: number): void {
     if (this.#isClosed) return
     if (!this.#isPaused && this.#waiting.length === 0) return this.#deliver(bytes.subarray(start, end))
-    this.#waiting.push(end - start < SMALL_BYTES ? copyOf(bytes, start, end) : bytes.subarray(start, end))
+    this.#waiting.push(copyOf(bytes, start, end))
   }
 
   receivedFrom(from: Socket, limitBytes: number, done: SpliceDone): Splice | undefined {

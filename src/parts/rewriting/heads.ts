@@ -1,11 +1,12 @@
 // Heads with what `Rewriting` makes of their lines. Every other byte stays.
 
+import type { ErrorCode } from '../../errors.ts'
 import { latin1 } from '../../http/characters.ts'
 import { parseRequestHead, RequestHead } from '../../http/head.ts'
 import type { Rewriting } from '../../http/rewriting.ts'
 
-/** The head as the app is to get it, which is the given one if nothing changes; `undefined` if the result is not a valid head. */
-export function rewrittenHead(head: RequestHead, rewriting: Rewriting): RequestHead | undefined {
+/** The head as the app is to get it, which is the given one if nothing changes; or why it gets none. */
+export function rewrittenHead(head: RequestHead, rewriting: Rewriting): RequestHead | ErrorCode {
   const { bytes, fields, pathStart, targetEnd } = head
   const pieces: Uint8Array[] = []
   let from = head.start
@@ -17,6 +18,7 @@ export function rewrittenHead(head: RequestHead, rewriting: Rewriting): RequestH
   const isBare = pathStart === targetEnd && head.method !== 'OPTIONS'
   const path = isBare ? '/' : latin1(bytes, pathStart, targetEnd)
   const target = rewriting.target(path)
+  if (target === undefined) return 'FILTERED_OUT'
   if (target !== path) replace(pathStart, targetEnd, target)
   for (let line = 0; line < fields.count; line++) {
     const name = latin1(bytes, fields.lineStart(line), fields.nameEnd(line)).toLowerCase()
@@ -26,7 +28,7 @@ export function rewrittenHead(head: RequestHead, rewriting: Rewriting): RequestH
   }
   if (pieces.length === 0) return head
   pieces.push(bytes.subarray(from, head.end))
-  return parsed(Buffer.concat(pieces), head)
+  return parsed(Buffer.concat(pieces), head) ?? 'BAD_REQUEST'
 }
 
 function parsed(bytes: Uint8Array, { requestId, traceparent }: RequestHead): RequestHead | undefined {

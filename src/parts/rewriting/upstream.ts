@@ -30,8 +30,8 @@ export class RewritingUpstream implements TunnelUpstream {
 
   begin(visit: Visit): Exchange {
     const head = rewrittenHead(visit.head, this.#rewriting)
-    if (head !== undefined) return this.#inner.begin(new RewrittenVisit(visit, head, this.#rewriting))
-    visit.fail('BAD_REQUEST')
+    if (typeof head !== 'string') return this.#inner.begin(new RewrittenVisit(visit, head, this.#rewriting))
+    visit.fail(head)
     return DEAD_EXCHANGE
   }
 

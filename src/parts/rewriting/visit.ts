@@ -28,12 +28,12 @@ export class RewrittenVisit implements Visit {
     this.#outer.answered(status)
   }
 
-  write(bytes: Uint8Array, isScratch = false, start = 0, end: number = bytes.length): boolean {
-    if (!this.#isHeadNext) return this.#outer.write(bytes, isScratch, start, end)
+  write(bytes: Uint8Array, start = 0, end: number = bytes.length): boolean {
+    if (!this.#isHeadNext) return this.#outer.write(bytes, start, end)
     this.#isHeadNext = false
     const { answerLines } = this.#outer
     const own = rewrittenResponse(bytes, start, end, this.#rewriting, this.#origin, answerLines)
-    return own === undefined ? this.#outer.write(bytes, isScratch, start, end) : this.#outer.write(own)
+    return own === undefined ? this.#outer.write(bytes, start, end) : this.#outer.write(own)
   }
 
   /** The scheme and host of the visitor, also behind a proxy that ends TLS. */

@@ -13,7 +13,7 @@ export class ShapedInput implements ShapedTurn, ShapedSource {
   readonly #source: ShapedSource
   /** Too much came. */
   #isHeld = false
-  /** Who takes the bytes has no room. */
+  /** The receiver of the bytes has no room. */
   #isPaused = false
 
   constructor(shape: Shape, source: ShapedSource) {
@@ -46,7 +46,7 @@ export class ShapedInput implements ShapedTurn, ShapedSource {
     if (!this.#isHeld) this.#source.resume()
   }
 
-  /** It is over: what comes next is of another exchange. */
+  /** The exchange is over: later bytes belong to the next one. */
   close(): void {
     this.#shape.forget(this)
     if (this.#isHeld && !this.#isPaused) this.#source.resume()

@@ -6,7 +6,7 @@ import type { Shape, ShapedTurn } from './shaping.ts'
 /** Where they go. */
 export interface ShapedTarget {
   /** Takes all of bytes[start, end), and keeps what the visitor has no room for. `false`: stop until `drained`. */
-  write(bytes: Uint8Array, isScratch: boolean, start: number, end: number): boolean
+  write(bytes: Uint8Array, start: number, end: number): boolean
   /** Nothing waits any more: write again. */
   drained(): void
 }
@@ -17,7 +17,6 @@ export class ShapedOutput implements ShapedTurn, Writing {
   readonly #unsent: SendQueue = new SendQueue()
   /** The visitor has no room. */
   #isFull = false
-  #isScratch = false
   #isTurn = false
   /** The end behind the last byte. */
   #last: (() => void) | undefined
@@ -28,10 +27,8 @@ export class ShapedOutput implements ShapedTurn, Writing {
   }
 
   /** As `Visit.write`. */
-  send(bytes: Uint8Array, isScratch: boolean, start: number, end: number): boolean {
-    this.#isScratch = isScratch
-    this.#unsent.send(this, bytes, isScratch, start, end)
-    this.#isScratch = false
+  send(bytes: Uint8Array, start: number, end: number): boolean {
+    this.#unsent.send(this, bytes, start, end)
     if (!this.#unsent.isEmpty && !this.#isFull) this.#shape.await(this)
     return this.#unsent.isEmpty && !this.#isFull
   }
@@ -40,7 +37,7 @@ export class ShapedOutput implements ShapedTurn, Writing {
   write(bytes: Uint8Array, start = 0, end: number = bytes.length): number {
     if (this.#isFull) return 0
     const count = this.#shape.take(end - start, this.#isTurn)
-    if (count > 0) this.#isFull = !this.#target.write(bytes, this.#isScratch, start, start + count)
+    if (count > 0) this.#isFull = !this.#target.write(bytes, start, start + count)
     return count
   }
 
@@ -79,7 +76,7 @@ export class ShapedOutput implements ShapedTurn, Writing {
     this.#unsent.account = account
   }
 
-  /** It is over: what waits is not wanted any more. */
+  /** The exchange is over: waiting bytes are not needed. */
   close(): void {
     this.#shape.forget(this)
     this.#unsent.clear()

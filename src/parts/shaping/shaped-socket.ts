@@ -27,8 +27,8 @@ export class ShapedSocket implements Socket, ShapedTurn {
   handlerFor(handler: SocketHandler): SocketHandler {
     this.#handler = handler
     return {
-      received: (bytes, isScratch) => {
-        handler.received(bytes, isScratch)
+      received: bytes => {
+        handler.received(bytes)
         this.#input.took(bytes.length)
       },
       drained: () => {

@@ -13,7 +13,7 @@ export class ShapedVisit implements Valve {
   constructor({ up, down }: Shapes, { input, output, drained }: ValveEnds) {
     this.#input = new ShapedInput(up, input)
     this.#output = new ShapedOutput(down, {
-      write: (bytes, isScratch, start, end) => output.write(bytes, isScratch, start, end),
+      write: (bytes, start, end) => output.write(bytes, start, end),
       drained,
     })
   }
@@ -30,8 +30,8 @@ export class ShapedVisit implements Valve {
     this.#input.resume()
   }
 
-  write(bytes: Uint8Array, isScratch: boolean, start: number, end: number): boolean {
-    return this.#output.send(bytes, isScratch, start, end)
+  write(bytes: Uint8Array, start: number, end: number): boolean {
+    return this.#output.send(bytes, start, end)
   }
 
   drained(): void {

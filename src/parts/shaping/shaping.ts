@@ -20,7 +20,7 @@ const LEAST_TURN_BYTES = 1_460
 /** Addresses remembered at once. Above, the one that has been quiet for longest is forgotten, and begins again. */
 export const MAX_SHAPED_ADDRESSES = 10_000
 
-/** It waits for room. */
+/** The bytes wait for room. */
 export interface ShapedTurn {
   /** There is some; or it has to wait once more. */
   turn(): void
@@ -47,7 +47,7 @@ export class Bucket {
     return this.#bytes
   }
 
-  /** They went. Bytes that were read already cannot be held back: at most a second's worth of them is owed. */
+  /** The bytes were sent. Bytes that were read already cannot be delayed: at most a second's worth of them is owed. */
   spend(bytes: number): void {
     this.#bytes = Math.max(this.#bytes - bytes, -1_000 * this.#bytesPerMs)
   }
@@ -77,7 +77,7 @@ export class Shape {
     return most
   }
 
-  /** They went already. */
+  /** The bytes were sent already. */
   spend(bytes: number): void {
     for (const bucket of this.#buckets) bucket.spend(bytes)
   }
@@ -153,9 +153,9 @@ export class ShapingTimer {
 
 /** Both directions. */
 export interface Shapes {
-  /** To the visitor. */
+  /** The direction to the visitor. */
   readonly down: Shape
-  /** From the visitor. */
+  /** The direction from the visitor. */
   readonly up: Shape
 }
 

@@ -23,13 +23,13 @@ export interface Judge {
   readonly maxBodyBytes: number
   /** Why the app does not get the request; `undefined`: it does. */
   refusalOf(head: RequestHead, body: Uint8Array): JudgeRefusal | undefined
-  /** What the app gets in place of the request that was kept. Default: the request as it arrived. */
+  /** The request for the app, in place of the stored one. Default: the original request. */
   rewritten?(head: RequestHead, body: Uint8Array): readonly Uint8Array[]
 }
 
 export interface JudgeRefusal {
   readonly code: ErrorCode
-  /** In place of the meaning of the code. */
+  /** Replaces the meaning of the code. */
   readonly detail?: string
 }
 
@@ -57,7 +57,7 @@ type Phase =
   | 'collecting'
   /** The app is asked to switch protocols; nothing more is taken until it responds. */
   | 'asking'
-  /** It did: bytes both ways. */
+  /** The app did: bytes pass both ways. */
   | 'switched'
   /** Nothing more is taken. */
   | 'refused'
@@ -90,7 +90,7 @@ class JudgedConnection implements Socket, Portion {
   #keptBytes = 0
   #stopWaiting: (() => void) | undefined
   #stopCollecting: (() => void) | undefined
-  /** On their way to the app. */
+  /** The bytes were sent to the app. */
   readonly #unsent = new SendQueue()
   #isEndWaiting = false
   readonly #response = new ResponseReader(true)
@@ -106,10 +106,10 @@ class JudgedConnection implements Socket, Portion {
   #dial(): void {
     this.#isDialled = true
     const handler: SocketHandler = {
-      received: (bytes, isScratch) => this.#answered(bytes, isScratch),
+      received: bytes => this.#answered(bytes),
       drained: () => this.#drained(),
       ended: () => this.#phase !== 'refused' && this.#outer.ended(),
-      // The answer in place of the app's was complete.
+      // The response in place of the app's was complete.
       closed: error => this.#close(this.#phase === 'refused' ? undefined : error),
     }
     this.#origin.connect(handler).then(
@@ -133,7 +133,7 @@ class JudgedConnection implements Socket, Portion {
     this.#outer.closed(error)
   }
 
-  /** Without a connection to the app there is none whose end would be notified. */
+  /** There is no connection to the app whose end could be reported. */
   #closeAlone(): void {
     if (this.#isDialled) this.#inner?.end()
     else queueMicrotask(() => this.#close())
@@ -280,11 +280,11 @@ class JudgedConnection implements Socket, Portion {
     for (const piece of pieces) this.#send(piece)
     this.#text = EMPTY
     this.#body = []
-    // It counts until the app has it.
+    // The body counts until the app has it.
     if (this.#unsent.isEmpty) this.#giveBack()
   }
 
-  /** Without its framing. */
+  /** The body without its framing. */
   #keptBody(): Uint8Array {
     const { head } = this.#request
     if (head.body !== 'chunked') return joined(this.#body)
@@ -294,7 +294,7 @@ class JudgedConnection implements Socket, Portion {
     return joined(parts)
   }
 
-  /** Answers in place of the app, and ends the connection: the rest of the request is not wanted. */
+  /** Responds in place of the app, and ends the connection: the rest of the request is not wanted. */
   #refuse({ code, detail }: JudgeRefusal): void {
     this.#phase = 'refused'
     this.#forget()
@@ -343,11 +343,11 @@ class JudgedConnection implements Socket, Portion {
 
   // ── From the app ───────────────────────────────────────────────────────────────────────────────────────────
 
-  #answered(bytes: Uint8Array, isScratch: boolean | undefined): void {
+  #answered(bytes: Uint8Array): void {
     if (this.#phase === 'refused') return
     const wasAsked = this.#awaitsSwitch
     if (wasAsked) this.#readAnswer(bytes)
-    this.#outer.received(bytes, isScratch)
+    this.#outer.received(bytes)
     if (wasAsked && !this.#awaitsSwitch) this.#outer.drained()
   }
 

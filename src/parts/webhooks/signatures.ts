@@ -37,7 +37,7 @@ const STANDARD_NAMES = [
   ['webhook-id', 'webhook-timestamp', 'webhook-signature'],
   ['svix-id', 'svix-timestamp', 'svix-signature'],
 ] as const
-/** Of webhooks, and of what Shopify calls events. */
+/** The headers of webhooks, and of Shopify's events. */
 const SHOPIFY_NAMES = ['x-shopify-hmac-sha256', 'shopify-hmac-sha256'] as const
 
 const SCHEMES: Readonly<Record<Provider, Scheme>> = {

@@ -21,7 +21,7 @@ export class Inheritance implements Deadline {
   /** Whether only this machine reaches them. */
   readonly areLocal: boolean
 
-  /** Throws `LISTENERS_INVALID`. */
+  /** Throws `OPTION_INVALID`. */
   constructor(context: InheritanceContext) {
     this.#context = context
     this.#left = context.settings.inherited.map(descriptor => inheritedSocket(descriptor))
@@ -53,7 +53,10 @@ export class Inheritance implements Deadline {
       this.#take(one)
       closeInherited(one)
       this.#context.failed(
-        new TunnelError('LISTENERS_INVALID', `No listener of this server is for port ${one.port}.`),
+        new TunnelError(
+          'OPTION_INVALID',
+          `No listener of this server is for port ${one.port}. Pass one socket for each port.`,
+        ),
       )
     }
     if (this.#left.length === 0) return

@@ -1,6 +1,6 @@
 // The parts of one server, in the order in which requests pass their layers.
 
-import type { ErrorCode } from '../../errors.ts'
+import { type ErrorCode, TunnelError } from '../../errors.ts'
 import type { RequestHead } from '../../http/head.ts'
 import type { RecentRow } from '../../measures.ts'
 import type { Socket } from '../../socket.ts'
@@ -80,13 +80,18 @@ export class Parts {
     for (const part of this.#all) part.registered?.(tunnel, by)
   }
 
-  /** Returns why one of these options cannot be granted, as a sentence. `undefined` if all can. */
-  refusalOf(wishes: Wishes = {}): string | undefined {
+  /** Returns why one of these options cannot be granted. `undefined` if all can. */
+  refusalOf(wishes: Wishes = {}): TunnelError | undefined {
     for (const [name, wish] of Object.entries(wishes)) {
       const check = this.#all.find(part => Object.hasOwn(part.wishes ?? {}, name))?.wishes?.[name]
-      const refusal =
-        check === undefined ? `The server does not know the option ${name.slice(0, 64)}.` : check(wish)
-      if (refusal !== undefined) return refusal
+      if (check === undefined)
+        return new TunnelError(
+          'FEATURE_UNSUPPORTED',
+          `The server does not know the option ${name.slice(0, 64)}.`,
+        )
+      const refusal = check(wish)
+      const action = 'Change the option, or ask the operator.'
+      if (refusal !== undefined) return new TunnelError('FEATURE_UNSUPPORTED', refusal, { action })
     }
     return undefined
   }

@@ -30,7 +30,7 @@ export interface RequestInput {
 /** The destination of a visit's response. */
 export interface AnswerOutput {
   /** Sends bytes, like `Visit.write`. */
-  write(bytes: Uint8Array, isScratch: boolean, start: number, end: number): boolean
+  write(bytes: Uint8Array, start: number, end: number): boolean
   /** Sends bytes of a socket, like `Visit.writeFrom`. */
   writeFrom?(from: Socket, limitBytes: number, done: SpliceDone): Splice | undefined
   /** Sends FIN after what was written. */

@@ -181,7 +181,7 @@ export interface ValveInput {
 /** The output of a valve, with members as those of `VisitChannel`. */
 export interface ValveOutput {
   /** Sends bytes, like `Visit.write`. */
-  write(bytes: Uint8Array, isScratch: boolean, start: number, end: number): boolean
+  write(bytes: Uint8Array, start: number, end: number): boolean
 }
 
 /** The two sides of a valve: the visit, and the channel to its visitor. */

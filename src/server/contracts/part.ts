@@ -192,7 +192,7 @@ export interface Part {
 export interface Registrant {
   readonly rule: Rule
   readonly address: string
-  /** The requests to store while it is away. */
+  /** The webhooks that are kept for it while it is away. */
   readonly inbox: InboxWish | undefined
   readonly wishes: Wishes
 }

@@ -54,10 +54,10 @@ export interface Visit {
   /** Whether the connection may go on after this exchange, as far as the visitor is concerned. */
   readonly keepsAlive: boolean
   /**
-   * Writes bytes[start, end) of the response, framing included, and keeps what the kernel does not take yet (a copy of
-   * it, when `isScratch` says that the array is reused). `false`: stop until `Exchange.drained` is called.
+   * Writes bytes[start, end) of the response, framing included, and keeps a copy of what the kernel does not take yet.
+   * `false`: stop until `Exchange.drained` is called.
    */
-  write(bytes: Uint8Array, isScratch?: boolean, start?: number, end?: number): boolean
+  write(bytes: Uint8Array, start?: number, end?: number): boolean
   /** Sends up to `limitBytes` of a socket unseen, like `write`, if that is possible now (`Socket.spliceTo`). */
   writeFrom?(from: Socket, limitBytes: number, done: SpliceDone): Splice | undefined
   /** The final head of the response is about to go out: its status, for reports and statistics. */

@@ -44,8 +44,8 @@ export interface ClientHost {
   readonly server: ClientServer
   /** Returns why this may not be granted, or not any longer. `undefined` if it may. */
   refusalOf(wish: Wish, rule: Rule): ErrorCode | undefined
-  /** Returns the detail of a refusal, for the client's user. `undefined` if the meaning of the code is enough. */
-  detailOf(code: ErrorCode, wish: Wish, claiming: Claiming): string | undefined
+  /** Returns what the client's user reads about a refusal: what happened, and the next step. */
+  refusalText(code: ErrorCode, wish: Wish, claiming: Claiming): string
   urlOf(tunnel: Tunnel): string
   /** The client holds the tunnel now, with what it has asked for besides. */
   registered(

@@ -5,7 +5,7 @@
 // There is one place where bytes wait, for the rest of a head, for a turn of the event loop, or until the exchange before them
 // is over, and one reason why the socket is not read: a turn is awaited, or the reader has paused.
 
-import { ByteBuffer } from '../../bytes.ts'
+import { ByteBuffer, copyOf } from '../../bytes.ts'
 import type { Waiting } from '../../session/turns.ts'
 import type { Socket } from '../../socket.ts'
 import type { InputShare } from '../contracts/protocol.ts'
@@ -17,6 +17,9 @@ import type { InputShare } from '../contracts/protocol.ts'
 const HEADS_IN_A_TURN = 16
 /** A read above this is only handled at once when others have not used up the time. */
 const SMALL_READ_BYTES = 16_384
+
+/** Stands for an array of the caller, of which everything that waits is copied. */
+const FOREIGN = Number.POSITIVE_INFINITY
 
 export interface InputReader {
   /** Bytes are looked at now, not only passed on or kept. */
@@ -59,13 +62,13 @@ export class HttpInput implements Waiting {
     const { turns } = this.#share
     if (this.#isQueued) this.buffer.add(bytes)
     else if (bytes.length > SMALL_READ_BYTES && this.#reader.isParsing && !turns.hasTime)
-      this.#queue(bytes, 0, bytes.length)
-    else this.#work(bytes, bytes.length, 1)
+      this.#queue(bytes, 0, FOREIGN)
+    else this.#work(bytes, FOREIGN, 1)
   }
 
   /** Bytes that were read somewhere else are handled at once, whatever their number. */
   handle(bytes: Uint8Array): void {
-    this.#work(bytes, bytes.length, 1)
+    this.#work(bytes, FOREIGN, 1)
   }
 
   ended(): void {
@@ -180,22 +183,29 @@ export class HttpInput implements Waiting {
 
   /**
    * Hands on what arrived, whatever mixture of heads, bodies and further requests it is: `heads` of them, and more if there
-   * is time in this turn of the event loop. The rest waits. `bytes` may be a view of an array of `arrayBytes`.
+   * is time in this turn of the event loop. The rest waits. `whole` may be a view of an array of `wholeBytes`. A visit keeps its
+   * head, so heads are read from an array of its own.
    */
-  #work(bytes: Uint8Array, arrayBytes: number, heads: number): void {
+  #work(whole: Uint8Array, wholeBytes: number, heads: number): void {
     this.#isWorking = true
     const reader = this.#reader
-    const { turns } = this.#share
+    let bytes = whole
+    let arrayBytes = wholeBytes
     let at = 0
     let headsLeft = heads
     while (at < bytes.length) {
       const isHead = reader.isHeadAwaited
-      const mayGoOn = at === 0 || !reader.isParsing || (isHead && headsLeft > 0) || turns.hasTime
+      const mayGoOn = at === 0 || !reader.isParsing || (isHead && headsLeft > 0) || this.#share.turns.hasTime
       if (!mayGoOn) {
         this.#queue(bytes, at, arrayBytes)
         break
       }
       if (isHead) headsLeft--
+      if (isHead && arrayBytes === FOREIGN) {
+        bytes = copyOf(bytes, at)
+        arrayBytes = bytes.length
+        at = 0
+      }
       const next = reader.take(bytes, at)
       if (next === at) {
         this.#keep(bytes, at, arrayBytes)

@@ -37,11 +37,11 @@ export class HttpOutput implements Movement {
   }
 
   /** Sends bytes, like `Visit.write`. */
-  write(bytes: Uint8Array, isScratch = false, start = 0, end: number = bytes.length): boolean {
+  write(bytes: Uint8Array, start = 0, end: number = bytes.length): boolean {
     const count = end - start
     this.#writtenBytes += count
     const isFirst = this.#unsent.isEmpty
-    if (this.#unsent.send(this.#socket, bytes, isScratch, start, end) === count) return true
+    if (this.#unsent.send(this.#socket, bytes, start, end) === count) return true
     if (isFirst) this.#watch()
     return false
   }

@@ -299,10 +299,10 @@ export class HttpVisit implements Visit, Arrival, ChannelVisit {
     return this.#channel.request.requestBytes
   }
 
-  write(bytes: Uint8Array, isScratch = false, start = 0, end: number = bytes.length): boolean {
+  write(bytes: Uint8Array, start = 0, end: number = bytes.length): boolean {
     this.responseBytes += end - start
     const to = this.#valve ?? this.#channel.output
-    if (to.write(bytes, isScratch, start, end)) return true
+    if (to.write(bytes, start, end)) return true
     this.#valve?.charge(this.#request?.account)
     this.#channel.charge(this.#request?.account)
     return false

@@ -15,7 +15,7 @@ import type { TokenThrottle } from '../limits/token-throttle.ts'
 import type { StartupHold } from '../routing/startup-hold.ts'
 import type { Rule } from '../settings/policy.ts'
 import { MAX_TIMER_MS } from '../settings/settings.ts'
-import { type Claiming, claim, claimInCluster, detailOf, refusalOf, type Wish } from '../tunnels/claims.ts'
+import { type Claiming, claim, claimInCluster, refusalOf, refusalText, type Wish } from '../tunnels/claims.ts'
 import type { Member } from '../tunnels/member.ts'
 import type { Tunnel } from '../tunnels/tunnel.ts'
 import { LinkRegistry } from './links.ts'
@@ -130,10 +130,9 @@ export class ClientRegistry implements StreamsHost {
       : refusalOf(wish, rule, this.server.settings)
   }
 
-  detailOf(code: ErrorCode, wish: Wish, claiming: Claiming): string | undefined {
-    return code === 'FEATURE_UNSUPPORTED'
-      ? this.server.parts.refusalOf(wish.wishes)
-      : detailOf(code, wish, claiming, this.server.settings)
+  refusalText(code: ErrorCode, wish: Wish, claiming: Claiming): string {
+    const ofWish = code === 'FEATURE_UNSUPPORTED' ? this.server.parts.refusalOf(wish.wishes) : undefined
+    return ofWish?.message ?? refusalText(code, wish, claiming, this.server.settings)
   }
 
   claim(wish: Register, claiming: Claiming): Member | ErrorCode | Promise<Member | ErrorCode> {
@@ -142,7 +141,10 @@ export class ClientRegistry implements StreamsHost {
     const { kind, name = '', protocol, routes = [] } = wish
     if (kind === 'private' || kind === 'connect') {
       if (context.parts.connecting === undefined) return 'KIND_REFUSED'
-      if (kind === 'connect') return context.parts.connecting.claim(name, claiming.rule, claiming.holder)
+      if (kind === 'connect')
+        return context.isBlocked(name)
+          ? 'BLOCKED'
+          : context.parts.connecting.claim(name, claiming.rule, claiming.holder)
     }
     const isHttp2 = [protocol, ...routes.map(route => route.protocol)].some(one => one !== undefined)
     if (isHttp2 && context.parts.appsOf === undefined) return 'KIND_REFUSED'

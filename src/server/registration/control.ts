@@ -7,6 +7,7 @@ import type { RequestHead } from '../../http/head.ts'
 import { INFO_POLICY, infoPage } from '../../http/pages.ts'
 import type { Socket, SocketHandler } from '../../socket.ts'
 import { VERSION } from '../../version.ts'
+import { OPEN_HEADER } from '../../wire/control.ts'
 import { LINK_PROTOCOL } from '../../wire/frame.ts'
 import type { ServerContext } from '../context/server-context.ts'
 import { type Arrival, type Route, refusal } from '../contracts/front.ts'
@@ -91,7 +92,8 @@ class Pages implements Upstream {
       branding,
       who: ` ${version}`,
     })
-    return { status: 200, type: 'text/html; charset=utf-8', body, policy: INFO_POLICY }
+    const lines = `Content-Security-Policy: ${INFO_POLICY}\r\n`
+    return { status: 200, type: 'text/html; charset=utf-8', body, lines }
   }
 
   #page(path: string, query: URLSearchParams, head: RequestHead): Page | undefined {
@@ -99,7 +101,7 @@ class Pages implements Upstream {
       case '/':
         return wantsHtml(head)
           ? this.#home((head.header('host') ?? head.host) + this.#host.basePath)
-          : text(200, `localtunnels ${this.#host.version}\n`)
+          : { ...text(200, `localtunnels ${this.#host.version}\n`), ...(this.#host.isOpen && OPEN) }
       case '/health':
       case '/_health':
         return text(200, 'OK')
@@ -118,17 +120,18 @@ interface Page {
   readonly status: number
   readonly type: string
   readonly body: string
-  /** The Content-Security-Policy. */
-  readonly policy?: string
+  /** Further lines of the head. */
+  readonly lines?: string
 }
+
+const OPEN = { lines: `${OPEN_HEADER}: 1\r\n` }
 
 const text = (status: number, body: string): Page => ({ status, type: 'text/plain; charset=utf-8', body })
 
 function answer(visit: Visit, page: Page): void {
   const body = Buffer.from(page.body)
-  const policy = page.policy === undefined ? '' : `Content-Security-Policy: ${page.policy}\r\n`
   const connection = visit.keepsAlive ? '' : 'Connection: close\r\n'
-  const head = `HTTP/1.1 ${page.status} ${page.status === 200 ? 'OK' : 'Not Found'}\r\nContent-Type: ${page.type}\r\nContent-Length: ${body.length}\r\nCache-Control: no-store\r\n${policy}Date: ${new Date().toUTCString()}\r\n${connection}\r\n`
+  const head = `HTTP/1.1 ${page.status} ${page.status === 200 ? 'OK' : 'Not Found'}\r\nContent-Type: ${page.type}\r\nContent-Length: ${body.length}\r\nCache-Control: no-store\r\n${page.lines ?? ''}Date: ${new Date().toUTCString()}\r\n${connection}\r\n`
   visit.answered(page.status)
   visit.write(visit.head.method === 'HEAD' ? Buffer.from(head) : Buffer.concat([Buffer.from(head), body]))
   visit.done(visit.keepsAlive)

@@ -1,6 +1,6 @@
 // Registrations of one client on the streams wire until they are granted or refused: a token, a guard and a port may take a moment each.
 
-import { ERRORS, type ErrorCode, TunnelError } from '../../errors.ts'
+import { type ErrorCode, TunnelError } from '../../errors.ts'
 import type { Register } from '../../wire/control.ts'
 import type { OwnGuard } from '../contracts/guarding.ts'
 import type { Verdict } from '../limits/token-throttle.ts'
@@ -107,11 +107,14 @@ export class StreamsRegistering {
   #answer(message: Register, member: Member | ErrorCode, rule: Rule): void {
     if (typeof member !== 'string') return this.#tunnels.grant(message, member, rule)
     const holder = this.#host.server.quotas.of(rule, this.#owner.remoteAddress)
-    const detail =
+    const text =
       member === 'CLIENT_LIMIT' && this.#isFull
-        ? `This client has ${this.#host.server.limits.maxTunnels} tunnels, as many as the server allows (maxTunnels).`
-        : this.#host.detailOf(member, message, { rule, holder })
-    this.#refuse(message, member, detail ?? ERRORS[member].meaning, rule)
+        ? new TunnelError(
+            member,
+            `This client has ${this.#host.server.limits.maxTunnels} tunnels, as many as the server allows (maxTunnels).`,
+          ).message
+        : this.#host.refusalText(member, message, { rule, holder })
+    this.#refuse(message, member, text, rule)
   }
 
   #refuse(message: Register, code: ErrorCode, text: string, rule: Rule): void {

@@ -1,6 +1,6 @@
 // The tunnels that one client holds on the streams wire: granted, changed, revoked, released.
 
-import { ERRORS, type ErrorCode, TunnelError } from '../../errors.ts'
+import { type ErrorCode, TunnelError } from '../../errors.ts'
 import type {
   Dial,
   encodeControl,
@@ -171,7 +171,7 @@ export class StreamsTunnels {
 
   #revoke(number: number, { member, upstream }: Held, code: ErrorCode): void {
     this.#forget(number, member.tunnel)
-    this.#owner.send({ type: 'revoked', tunnel: number, code, message: ERRORS[code].meaning })
+    this.#owner.send({ type: 'revoked', tunnel: number, code, message: new TunnelError(code).message })
     if (member.upstream === upstream) member.remove(code)
     // Of a name that is not allowed any more, requests in progress are still answered.
     if (code === 'TOKEN_REFUSED' || code === 'TOKEN_EXPIRED' || code === 'BLOCKED') upstream.stop?.()

@@ -12,7 +12,7 @@ export function openServerFault(
   { host = DEFAULT_HOST, publicUrl, basePath = '', trustedProxies = [] }: TunnelServerOptions,
   areLocal = true,
 ): TunnelError | undefined {
-  // A proxy in front connects from the loopback, whoever its visitors are.
+  // A proxy in front connects from the loopback for visitors from anywhere.
   if (publicUrl !== undefined || basePath.length > 1 || trustedProxies.length > 0)
     return new TunnelError('OPEN_SERVER', BEHIND_PROXY, {
       action: 'Set a token (--token), or open it on purpose (--open, or open = true in its file).',

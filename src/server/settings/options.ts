@@ -88,7 +88,7 @@ export interface TunnelServerOptions {
    * Descriptors of TCP sockets that listen already, as systemd passes them: they belong to the server from now on. Each is for
    * the listener whose port it has; the first that has no other's is for `port`, whatever that says. The sockets of `tcpPorts`
    * wait for their tunnels, for as long as a lease (`leaseMs`). Default none: it listens by itself. If one does not listen:
-   * `LISTENERS_INVALID` at the start. A port that no listener has: an `error` event, and the socket is closed. A reload ignores
+   * `OPTION_INVALID` at the start. A port that no listener has: an `error` event, and the socket is closed. A reload ignores
    * it.
    */
   readonly inherited?: readonly number[]

@@ -106,6 +106,11 @@ export class Rule {
     return this.#names.some(one => one.fits(name)) ? undefined : 'NOT_ALLOWED'
   }
 
+  /** Whether it connects to private services, and opens no tunnels. */
+  get onlyConnects(): boolean {
+    return this.#kinds?.length === 0 && this.#connect.length > 0
+  }
+
   /** Whether it opens hosts outside of the server's domains. */
   get opensHosts(): boolean {
     return this.#hosts.length > 0

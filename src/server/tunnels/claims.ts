@@ -95,8 +95,28 @@ function mayBeHostName(host: string, rule: Rule, { domainsByLength }: ClaimTerms
   return destinationOf(host, domainsByLength).kind === 'unknown' && rule.allowsHost(host)
 }
 
-/** Returns the detail of a refusal, for the client to read. `undefined` if the meaning of the code is enough. */
-export function detailOf(
+/** Returns what the client's user reads about a refusal: what happened, and the next step. */
+export function refusalText(code: ErrorCode, wish: Wish, claiming: Claiming, terms: ClaimTerms): string {
+  const action = actionOf(code, wish, claiming.rule)
+  return new TunnelError(code, detailOf(code, wish, claiming, terms), { action }).message
+}
+
+/** Returns the next step for who connects to a private service. `undefined`: that of the code. */
+function actionOf(code: ErrorCode, { kind, name = '' }: Wish, rule: Rule): string | undefined {
+  if (code === 'NOT_ALLOWED' && kind !== 'connect' && rule.onlyConnects)
+    return 'Use another token, or ask the operator for one with names.'
+  if (kind !== 'connect') return undefined
+  const service = labelOf(name)
+  if (code === 'TUNNEL_NOT_FOUND')
+    return `Start the other client with --private ${service}, or check the name.`
+  if (code !== 'NOT_ALLOWED') return undefined
+  return rule.id === undefined
+    ? 'Ask the operator to give the server tokens.'
+    : `Use another token, or ask the operator for one that lists it: localtunnels token add <name> --connect ${service}`
+}
+
+/** Returns the detail of a refusal. `undefined` if the meaning of the code is enough. */
+function detailOf(
   code: ErrorCode,
   { kind, name = '', guard, hostNames = [] }: Wish,
   { rule, holder }: Claiming,
@@ -122,6 +142,8 @@ export function detailOf(
         return rule.id === undefined
           ? 'Private services need a token, and the server has none: it cannot check who connects.'
           : `The token does not list the private service "${labelOf(name)}" under connect.`
+      if (rule.onlyConnects)
+        return 'The token is for connections to private services (connect), and opens no tunnels.'
       if (rule.requiresGuard && !isRefusing(guard))
         return 'The token allows only tunnels whose guard has an access rule or a sign-in method.'
       const host = hostNames.find(one => !mayBeHostName(one, rule, terms))

@@ -1,6 +1,7 @@
 // The response of a guard, in place of an app's: at once, or when it has read a form.
 
 import type { Branding } from '../../branding.ts'
+import { copyOf } from '../../bytes.ts'
 import { ERRORS, type ErrorCode } from '../../errors.ts'
 import { headerLine } from '../../http/edit-head.ts'
 import { errorAnswer, reasonOf, wantsHtml } from '../../http/error-answer.ts'
@@ -44,7 +45,7 @@ export class AnswerUpstream implements Upstream {
     let isAbandoned = false
     return {
       ...DEAD_EXCHANGE,
-      body: bytes => pieces.push(bytes),
+      body: bytes => pieces.push(copyOf(bytes)),
       bodyEnded: () => {
         // The reader may throw at once, or later.
         void new Promise<Refusal>(resolve => resolve(read(Buffer.concat(pieces))))

@@ -1,7 +1,7 @@
 // What an exchange sends: heads, built in one array and sent on within one call, and the request, kept for as long as it could be
 // sent once more.
 
-import { copyBytes } from '../../bytes.ts'
+import { copyBytes, copyOf } from '../../bytes.ts'
 import { CR, IDEMPOTENT, LF } from '../../http/characters.ts'
 import {
   type AnswerStyle,
@@ -118,7 +118,7 @@ export class RequestSender implements Movement {
     this.#wasSent = sentBytes > 0
     this.#replay = mayRepeat ? [] : undefined
     this.#replayBytes = 0
-    return this.#wasSent || stream.write(scratch, true, 0, headEnd)
+    return this.#wasSent || stream.write(scratch, 0, headEnd)
   }
 
   /** Sends a piece of the body. `false`: the visitor has to wait. */
@@ -126,7 +126,7 @@ export class RequestSender implements Movement {
     if (this.#replay !== undefined) {
       this.#replayBytes += bytes.length
       if (this.#replayBytes > MAX_REPLAY_BYTES) this.#replay = undefined
-      else this.#replay.push(bytes)
+      else this.#replay.push(copyOf(bytes))
     }
     if (this.#wasSent || this.#stream?.write(bytes) !== false) return true
     this.expectProgress()

@@ -285,7 +285,7 @@ export class StreamExchange implements Exchange {
     this.#owner.expectAnswer(this.#request.isDone ? this.#originTimeoutMs : 0)
     if (visit.head.minorVersion === 0) return
     const end = writeInterimHead(answer, STAY_OPEN)
-    this.#write(visit, scratch, true, 0, end)
+    this.#write(visit, scratch, 0, end)
   }
 
   /** Sends the head of the response, and what of its body came with it, in one write. */
@@ -308,11 +308,11 @@ export class StreamExchange implements Exchange {
     if (cleaned === undefined && answer.bytes === bytes && headEnd <= at - answer.start) {
       // What is forwarded is seldom longer than what came: it goes where that was, and the body stays where it is.
       copyBytes(scratch, 0, headEnd, bytes, at - headEnd)
-      this.#write(visit, bytes, false, at - headEnd, bodyEnd)
-    } else if (addBody(headEnd, piece, from, to)) this.#write(visit, scratch, true, 0, headEnd + to - from)
+      this.#write(visit, bytes, at - headEnd, bodyEnd)
+    } else if (addBody(headEnd, piece, from, to)) this.#write(visit, scratch, 0, headEnd + to - from)
     else {
-      this.#write(visit, scratch, true, 0, headEnd)
-      this.#write(visit, piece, false, from, to)
+      this.#write(visit, scratch, 0, headEnd)
+      this.#write(visit, piece, from, to)
     }
     this.#accountedBytes = end - bodyEnd
     this.#goOn(bytes, bodyEnd, end)
@@ -322,12 +322,12 @@ export class StreamExchange implements Exchange {
   #beginPlain(visit: Visit, bytes: Uint8Array, at: number, end: number): void {
     this.#isUnchunked = true
     this.#isDelimited = false
-    this.#framer = new BodyFramer((piece, from, to) => this.#write(visit, piece, false, from, to))
+    this.#framer = new BodyFramer((piece, from, to) => this.#write(visit, piece, from, to))
     this.#framer.isTolerant = this.#isApps
     this.#framer.begin('chunked', 0)
     visit.answered(this.#answer.status)
     const headEnd = writeAnswerHead(this.#answer, CLOSE_PLAIN, visit)
-    this.#write(visit, scratch, true, 0, headEnd)
+    this.#write(visit, scratch, 0, headEnd)
     const bodyEnd = this.#feed(bytes, at, end)
     this.#accountedBytes = end - bodyEnd
     this.#goOn(bytes, bodyEnd, end)
@@ -377,20 +377,19 @@ export class StreamExchange implements Exchange {
   }
 
   #pass(bytes: Uint8Array, start: number, end: number): void {
-    if (this.#visit !== undefined) this.#write(this.#visit, bytes, false, start, end)
+    if (this.#visit !== undefined) this.#write(this.#visit, bytes, start, end)
     this.#account(end - start)
   }
 
   #passBody(bytes: Uint8Array, start: number, end: number): void {
     const { cleaned } = this.#framer
     if (cleaned === undefined) return this.#pass(bytes, start, end)
-    if (this.#visit !== undefined && cleaned.length > 0)
-      this.#write(this.#visit, cleaned, false, 0, cleaned.length)
+    if (this.#visit !== undefined && cleaned.length > 0) this.#write(this.#visit, cleaned, 0, cleaned.length)
     this.#account(end - start)
   }
 
-  #write(visit: Visit, bytes: Uint8Array, isScratch: boolean, start: number, end: number): void {
-    if (!visit.write(bytes, isScratch, start, end)) this.#isVisitorFull = true
+  #write(visit: Visit, bytes: Uint8Array, start: number, end: number): void {
+    if (!visit.write(bytes, start, end)) this.#isVisitorFull = true
   }
 
   /** Gives the credit for bytes of the origin back, or later when the visitor cannot take more. */
@@ -410,8 +409,8 @@ export class StreamExchange implements Exchange {
     this.#request.isDone = false
     visit.answered(101)
     const headEnd = writeAnswerHead(this.#answer, STAY_OPEN, visit)
-    this.#write(visit, scratch, true, 0, headEnd)
-    if (at < end) this.#write(visit, bytes, false, at, end)
+    this.#write(visit, scratch, 0, headEnd)
+    if (at < end) this.#write(visit, bytes, at, end)
     visit.switched()
   }
 

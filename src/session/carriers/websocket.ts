@@ -1,6 +1,6 @@
 // A carrier over a socket of ours: WebSocket messages framed by hand, in place, one write per batch.
 //
-// It begins where the HTTP upgrade ended. The same connection carries the JSON wire: that is its text messages.
+// Begins after the HTTP upgrade. The JSON wire uses the text messages of the same connection.
 
 import { type Account, copyOf, SendQueue } from '../../bytes.ts'
 import { TunnelError } from '../../errors.ts'
@@ -110,8 +110,8 @@ export class WebSocketCarrier implements Carrier, Waiting {
     this.socketHandler = {
       received: bytes => {
         const isLarge = bytes.length > SMALL_READ_BYTES
-        if (this.#isBusy) this.#rest.push(bytes)
-        else if (isLarge && this.#turns?.hasTime === false) this.#wait(bytes)
+        if (this.#isBusy) this.#rest.push(copyOf(bytes))
+        else if (isLarge && this.#turns?.hasTime === false) this.#wait(copyOf(bytes))
         else this.#take(bytes)
       },
       drained: () => this.#drained(),
@@ -130,7 +130,7 @@ export class WebSocketCarrier implements Carrier, Waiting {
     const key = this.#maskKey?.()
     if (key !== undefined) maskInPlace(batch, start, end, key)
     const from = writeWebSocketHeader(batch, start, end - start, BINARY, key)
-    if (this.#unsent.send(this.#socket, batch, false, from, end) === end - from) return true
+    if (this.#unsent.send(this.#socket, batch, from, end) === end - from) return true
     this.#owesDrained = true
     return false
   }
@@ -144,7 +144,7 @@ export class WebSocketCarrier implements Carrier, Waiting {
     if (message.length > MAX_BATCHED_TEXT_CHARS) {
       this.#sendTexts()
       largeTexts.add(message, this.#maskKey?.())
-      this.#writeReused(largeTexts.take())
+      if (!this.#write(largeTexts.take())) this.#owesDrained = true
     } else {
       if (this.#texts.length === 0) this.#scheduler.soon(() => this.#sendTexts())
       this.#texts.add(message, this.#maskKey?.())
@@ -219,7 +219,7 @@ export class WebSocketCarrier implements Carrier, Waiting {
   }
 
   /** Takes a portion, and more if there is time. The rest waits. */
-  #take(bytes: Uint8Array): void {
+  #take(bytes: Uint8Array, isOwn = false): void {
     const most = this.#turns === undefined ? Number.POSITIVE_INFINITY : FRAMES_AT_ONCE
     let at = 0
     do at = this.#parser.receive(bytes, at, most)
@@ -229,8 +229,9 @@ export class WebSocketCarrier implements Carrier, Waiting {
     if (at === bytes.length) return
     // Only the end of the connection still matters.
     if (this.#isClosing) return this.#parser.stop()
-    if (this.#isHeld) this.#rest.unshift(bytes.subarray(at))
-    else this.#wait(bytes.subarray(at))
+    const rest = isOwn ? bytes.subarray(at) : copyOf(bytes, at)
+    if (this.#isHeld) this.#rest.unshift(rest)
+    else this.#wait(rest)
   }
 
   #wait(first?: Uint8Array): void {
@@ -243,7 +244,7 @@ export class WebSocketCarrier implements Carrier, Waiting {
   /** Takes what waits, one portion, and reads on when that was all. */
   #goOn(): void {
     const next = this.#rest.shift()
-    if (next !== undefined) this.#take(next)
+    if (next !== undefined) this.#take(next, true)
     if (this.#isHeld || this.#isWaiting) return
     if (this.#rest.length > 0) return this.#wait()
     if (this.#endMeanwhile === undefined) this.#socket.resume()
@@ -288,13 +289,7 @@ export class WebSocketCarrier implements Carrier, Waiting {
 
   #sendTexts(): void {
     if (this.#texts.length === 0 || this.#isClosing) return
-    this.#writeReused(this.#texts.take())
-  }
-
-  /** Writes what lies in a buffer that others use next: what the socket does not take is copied. */
-  #writeReused(frames: Uint8Array): void {
-    const taken = this.#unsent.send(this.#socket, frames, true)
-    if (taken < frames.length) this.#owesDrained = true
+    if (!this.#write(this.#texts.take())) this.#owesDrained = true
   }
 
   #message(opcode: number, payload: Uint8Array): Uint8Array {

@@ -12,12 +12,13 @@ export interface Place {
   readonly sort: string
   readonly only: string
   readonly range: string
-  /** Whose traffic the graphs of Traffic show. */
+  /** The tunnel whose traffic the graphs of Traffic show. */
   readonly tunnel: string
+  readonly server: string
 }
 
-const USUAL = { q: '', sort: '', only: '', range: '', tunnel: '' } as const
-const NAMES = ['q', 'sort', 'only', 'range', 'tunnel'] as const
+const USUAL = { q: '', sort: '', only: '', range: '', tunnel: '', server: '' } as const
+const NAMES = ['q', 'sort', 'only', 'range', 'tunnel', 'server'] as const
 
 /** The view alone. */
 export const at = (view: View): Place => ({ view, open: undefined, ...USUAL })

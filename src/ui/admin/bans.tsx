@@ -1,4 +1,4 @@
-// Who is kept away.
+// The bans.
 
 import { api, type BanRow } from './api.ts'
 import { Times, typed } from './forms.tsx'

@@ -57,6 +57,7 @@ function Page() {
           <Mark />
           localtunnels
         </a>
+        <span class="quiet cut hide-s">{head.value?.domain}</span>
         <span class="grow" />
         {head.value !== undefined && (
           <span class="quiet hide-s">
@@ -183,7 +184,8 @@ function listenToKeys(): void {
 
 effect(() => {
   const { view, open } = place.value
-  document.title = `${open ?? TITLES[view]} · localtunnels admin`
+  const domain = head.value === undefined ? '' : ` · ${head.value.domain}`
+  document.title = `${open ?? TITLES[view]}${domain} · localtunnels admin`
 })
 listenToKeys()
 follow()

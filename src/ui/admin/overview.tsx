@@ -6,6 +6,7 @@ import { bytes, duration } from '../parts/format.ts'
 import { at, hashOf, type Place } from './address.ts'
 import { Ranges, rangeText, Spark } from './graph.tsx'
 import { place, seen } from './state.ts'
+import { Skeleton } from './table.tsx'
 import { bytesText, Errors, Latency, latency, perMinute, Rate, rateText, span, Zero } from './words.tsx'
 
 export function Overview() {
@@ -16,23 +17,13 @@ export function Overview() {
         <h1>Overview</h1>
         <span class="quiet">
           {(value?.servers.length ?? 1) > 1
-            ? `Numbers of all servers in the last 5 minutes, lines of this one in the ${rangeText(place.value.range)}`
+            ? `All servers: numbers of the last 5 minutes, lines of the ${rangeText(place.value.range)}`
             : `Numbers of the last 5 minutes, lines of the ${rangeText(place.value.range)}`}
         </span>
         <span class="grow" />
         <Ranges />
       </div>
-      {value === undefined ? <Skeleton /> : <Body value={value} />}
-    </div>
-  )
-}
-
-function Skeleton() {
-  return (
-    <div class="skeleton loading" role="status">
-      <span class="sr">Loading</span>
-      <div class="shimmer" />
-      <div class="shimmer" />
+      {value === undefined ? <Skeleton rows={2} /> : <Body value={value} />}
     </div>
   )
 }
@@ -104,7 +95,18 @@ function Body({ value }: { readonly value: Seen }) {
   )
 }
 
-function Four({ value: { recent, series, inFlight, worst } }: { readonly value: Seen }) {
+/** `0.12`: 12 % more. */
+function comparison(part: number): string {
+  const percent = Math.round(100 * Math.abs(part))
+  if (percent === 0) return 'as many as an hour ago'
+  const much =
+    part >= 1
+      ? `${(part + 1).toFixed(1)} times as many as`
+      : `${percent} % ${part > 0 ? 'more' : 'fewer'} than`
+  return `${much} an hour ago`
+}
+
+function Four({ value: { recent, series, inFlight, worst, hourAgo } }: { readonly value: Seen }) {
   const [p50, p95] = [latency(recent, 0.5), latency(recent, 0.95)]
   const range = rangeText(place.value.range)
   const spark = (of: (point: Point) => number, what: string, isBad = false) =>
@@ -121,7 +123,9 @@ function Four({ value: { recent, series, inFlight, worst } }: { readonly value: 
         <dd class="n">
           {rateText(recent.requests, recent)} <small>per minute</small>
         </dd>
-        <dd class="why">{inFlight} in flight</dd>
+        <dd class="why">
+          {inFlight} in flight{hourAgo !== undefined && `, ${comparison(hourAgo)}`}
+        </dd>
         <dd>{spark(({ requests }) => requests, 'Requests')}</dd>
       </div>
       <div>
@@ -261,6 +265,12 @@ export function Servers({ rows }: { readonly rows: readonly ServerRow[] }) {
             Out/min
           </th>
           <th scope="col" class="num mid">
+            CPU
+          </th>
+          <th scope="col" class="num mid">
+            Memory
+          </th>
+          <th scope="col" class="num mid">
             Up
           </th>
         </tr>
@@ -286,6 +296,16 @@ export function Servers({ rows }: { readonly rows: readonly ServerRow[] }) {
             <td class="num mid">{recent ? <Latency recent={recent} part={0.95} /> : <Zero text="—" />}</td>
             <td class="num mid">
               {recent ? bytes(Math.round(perMinute(recent.bytesOut, recent))) : <Zero text="—" />}
+            </td>
+            <td class="num mid">
+              {recent?.processors === undefined ? (
+                <Zero text="—" />
+              ) : (
+                `${Math.round(100 * recent.processors)} %`
+              )}
+            </td>
+            <td class="num mid">
+              {recent?.memoryBytes === undefined ? <Zero text="—" /> : bytes(recent.memoryBytes)}
             </td>
             <td class="num mid">{uptimeSeconds !== undefined && span(uptimeSeconds)}</td>
           </tr>

@@ -3,6 +3,7 @@
 import { Graphs, Ranges } from './graph.tsx'
 import { Card, Servers as Table } from './overview.tsx'
 import { change, place, seen } from './state.ts'
+import { Skeleton } from './table.tsx'
 import { day } from './words.tsx'
 
 export function Traffic() {
@@ -13,22 +14,24 @@ export function Traffic() {
         <h1>Traffic</h1>
         <select
           class="input"
-          aria-label="Tunnel"
-          value={place.value.tunnel}
-          onChange={({ currentTarget }) => change({ tunnel: currentTarget.value })}
+          aria-label="Of"
+          value={place.value.server ? `server ${place.value.server}` : place.value.tunnel}
+          onChange={({ currentTarget }) => {
+            const [tunnel = '', server = ''] = currentTarget.value.split('server ')
+            change({ tunnel, server })
+          }}
         >
           <option value="">all tunnels</option>
-          {value?.names.map(name => (
-            <option key={name} value={name}>
-              {name}
-            </option>
-          ))}
+          {(value?.servers.length ?? 0) > 1 && (
+            <Options label="Servers" names={value?.servers} prefix="server " />
+          )}
+          <Options label="Tunnels" names={value?.names} />
         </select>
         <span class="grow" />
         <Ranges />
       </div>
       {value === undefined ? (
-        <p class="empty loading">Loading…</p>
+        <Skeleton />
       ) : value.series.isKept ? (
         <Graphs series={value.series} />
       ) : (
@@ -40,13 +43,29 @@ export function Traffic() {
   )
 }
 
+interface OptionsProps {
+  readonly label: string
+  readonly names: readonly string[] | undefined
+  readonly prefix?: string
+}
+
+const Options = ({ label, names = [], prefix = '' }: OptionsProps) => (
+  <optgroup label={label}>
+    {names.map(name => (
+      <option key={name} value={prefix + name}>
+        {name}
+      </option>
+    ))}
+  </optgroup>
+)
+
 export function Servers() {
   const value = seen('servers')
   return (
     <div class="page">
       <h1>Servers</h1>
       {value === undefined ? (
-        <p class="empty loading">Loading…</p>
+        <Skeleton />
       ) : (
         <>
           <Card title="Servers">

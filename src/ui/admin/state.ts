@@ -14,7 +14,7 @@ export const connection = signal<'loading' | 'live' | 'lost'>('loading')
 export const place = signal<Place>(at('overview'))
 /** Rows that a table shows. */
 export const limit = signal(ROWS)
-/** Of the last thing that was done. */
+/** The outcome of the last action. */
 export const toast = signal<{ readonly text: string; readonly isBad: boolean } | undefined>(undefined)
 /** The action that the operator has to confirm. */
 export const question = signal<Question | undefined>(undefined)
@@ -25,7 +25,7 @@ export const isAdding = signal(false)
 const answers = signal<Partial<Views>>({})
 export const head = computed(() => Object.values(answers.value).at(-1)?.head)
 
-export interface Question {
+interface Question {
   readonly title: string
   readonly text: string
   readonly verb: string
@@ -40,8 +40,8 @@ let asked = 0
 /** Asks for what is in sight. */
 export async function refresh(): Promise<void> {
   if (!isSignedIn.value) return
-  const { view, open = '', q, sort, only, range, tunnel } = place.value
-  const query = { q, sort, only, range, tunnel: open || tunnel, limit: String(limit.value) }
+  const { view, open = '', q, sort, only, range, tunnel, server } = place.value
+  const query = { q, sort, only, range, tunnel: open || tunnel, server, limit: String(limit.value) }
   const own = ++asked
   try {
     const answer = await api.view(view, textOf(query))
@@ -98,12 +98,12 @@ export async function act<Value>(
   await refresh()
 }
 
-/** Another view, or sheet: Back leads here again. */
+/** A new view, or sheet, to which Back returns. */
 export function go(next: Partial<Place> & Pick<Place, 'view'>): void {
   location.hash = hashOf({ ...at(next.view), ...next })
 }
 
-/** Another look at the same: Back does not lead through each letter. */
+/** A change of the same view: Back skips the single letters. */
 export function change(next: Partial<Place>): void {
   place.value = { ...place.value, ...next }
   history.replaceState(null, '', hashOf(place.value))

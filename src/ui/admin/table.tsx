@@ -100,11 +100,11 @@ function Head<Row>({ column: { sort, head, class: name = '' }, sorted }: HeadPro
   )
 }
 
-function Skeleton() {
+export function Skeleton({ rows = 8 }: { readonly rows?: number }) {
   return (
     <div class="skeleton loading" role="status">
       <span class="sr">Loading</span>
-      {Array.from({ length: 8 }, (_, at) => (
+      {Array.from({ length: rows }, (_, at) => (
         <div key={at} class="shimmer" />
       ))}
     </div>

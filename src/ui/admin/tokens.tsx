@@ -37,7 +37,7 @@ const COLUMNS: readonly (Column<TokenUse> & { readonly by?: (row: TokenUse) => n
   },
   {
     sort: 'rate',
-    head: 'Requests/min',
+    head: 'Req/min',
     class: 'num',
     by: ({ recent }) => perMinute(recent.requests, recent),
     cell: ({ recent }) => <Rate recent={recent} />,

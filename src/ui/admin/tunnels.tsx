@@ -22,7 +22,7 @@ const CHOICES = [
   ['open', 'open', 'Without guard'],
 ] as const
 
-/** Of several. */
+/** One of several. */
 const SERVER: Column<TunnelRow> = {
   sort: 'server',
   head: 'Server',
@@ -175,7 +175,7 @@ function doings({ name, url, kind, server }: TunnelRow): readonly (MenuItem | un
   ]
 }
 
-/** Beside the table; Escape closes it. */
+/** Shown next to the table; Escape closes it. */
 function Sheet({ name, open }: { readonly name: string; readonly open: Seen['open'] }) {
   const box = useRef<HTMLElement>(null)
   const close = (): void => {

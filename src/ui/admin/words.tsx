@@ -73,7 +73,7 @@ export function span(seconds: number): string {
   return `${Math.floor(seconds / size)} ${unit}`
 }
 
-/** In full when pointed at. */
+/** The full text is shown when pointed at. */
 export function Ago({
   time,
   never = 'never',

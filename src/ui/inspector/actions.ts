@@ -45,7 +45,7 @@ export function whyNotReplay(one: ExchangeDetail): string | undefined {
 }
 
 /** Says what failed in one line. */
-export async function attempt(work: () => Promise<void>): Promise<void> {
+async function attempt(work: () => Promise<void>): Promise<void> {
   try {
     await work()
   } catch (error) {
@@ -96,7 +96,7 @@ export function copyLink(): Promise<void> {
   return copyText(location.href, 'Link copied')
 }
 
-/** Of the tunnel, with the path. */
+/** The URL of the tunnel, with the path. */
 export function copyUrl({ tunnel, path }: ExchangeRow): Promise<void> {
   const url = session.peek()?.tunnels.find(({ name }) => name === tunnel)?.url ?? ''
   return copyText(`${url}${path}`, 'URL copied')
@@ -108,7 +108,7 @@ function save(blob: Blob, name: string): void {
   setTimeout(() => URL.revokeObjectURL(url), SAVE_MS)
 }
 
-/** As a file, the bytes unchanged. */
+/** Saves the unchanged bytes as a file. */
 export function saveBody(id: string, side: Side): Promise<void> {
   return attempt(async () => save(await api.rawBody(id, side), `${side}-${id}.bin`))
 }
@@ -181,7 +181,7 @@ export function clear(): void {
   go({ id: undefined })
 }
 
-/** With the one that it repeats, otherwise the one before with the same method and path, otherwise any other. */
+/** Compares with the request that it repeats, or the one before with the same method and path, or any other. */
 export function compare(): void {
   const one = shown.peek()
   if (one === undefined) return

@@ -83,7 +83,7 @@ async function ask(path: string, init: RequestInit = {}): Promise<Response> {
     },
   })
   if (answer.ok) return answer
-  // Any answer of 400 and above is one; what is not came from something else at this port.
+  // Any response of 400 and above is one; what is not came from something else at this port.
   throw new Refused(
     await answer.json().catch(() => ({ error: { code: 'UNKNOWN', message: answer.statusText } })),
   )
@@ -132,6 +132,11 @@ export const api = {
   rawBody: async (id: string, side: Side) => (await ask(`exchanges/${id}/${side}.body`)).blob(),
   frames: (id: string, from: number) =>
     read<{ frames: Frame[]; total: number }>(`exchanges/${id}/frames?from=${from}&limit=${FRAMES_AT_ONCE}`),
+  /** The newest of those that match, 1,000 at most. `by`: `''` for both. */
+  findFrames: (id: string, text: string, by: '' | Frame['from']) =>
+    read<{ frames: Frame[]; matching: number }>(
+      `exchanges/${id}/frames?${query({ text, by, limit: '1000' })}`,
+    ),
   as: async (id: string, format: string, reveal: boolean) => {
     const answer = await ask(`exchanges/${id}/as/${format}?${query({ reveal })}`)
     return { text: await answer.text(), isRedacted: answer.headers.has('x-secrets-left-out') }

@@ -7,7 +7,7 @@ interface CodeFieldProps {
   readonly id: string
   readonly text: string
   readonly isJson: boolean
-  /** From 1. */
+  /** Counted from 1. */
   readonly faultLine: number | undefined
   readonly describedBy: string
   readonly onInput: (text: string) => void

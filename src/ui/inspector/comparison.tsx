@@ -166,7 +166,7 @@ function partsOf(a: string | null, b: string | null): readonly DiffPart[] {
   ]
 }
 
-/** They differ between any two, and say nothing. */
+/** These headers always differ, and mean nothing. */
 const NOISE = /^(?:date|connection)$/i
 
 /** Equal lines around a change; more of them are a line that says how many. */

@@ -14,7 +14,7 @@ import { PROVIDERS } from './head.tsx'
 import { connection, go } from './signals.ts'
 import { isBinary, textOf } from './text.ts'
 
-/** They are set when it is sent, or are of the way here. */
+/** These headers are set when the request is sent, or belong to its way here. */
 const NOT_EDITED =
   /^(?:host|content-length|transfer-encoding|connection|keep-alive|te|trailer|expect|forwarded|x-forwarded-.*)$/i
 
@@ -22,7 +22,7 @@ interface Draft {
   method: string
   path: string
   fields: { name: string; value: string }[]
-  /** `undefined`: as it was captured, byte for byte. */
+  /** `undefined`: the captured bytes. */
   body: string | undefined
 }
 
@@ -119,7 +119,10 @@ export function Editor({ exchange }: { readonly exchange: ExchangeDetail }) {
               Start again
             </button>
             <button type="submit" class="btn main" aria-disabled={isOff}>
-              Send <span aria-hidden="true">Ctrl ↵</span>
+              Send{' '}
+              <span class="hint" aria-hidden="true">
+                Ctrl ↵
+              </span>
             </button>
           </div>
         </div>

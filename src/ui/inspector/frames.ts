@@ -1,4 +1,4 @@
-// Messages of the selected exchange: the newest ones, and earlier ones as they are asked for.
+// Messages of the selected exchange: the newest ones, and earlier ones on request.
 
 import { batch, signal } from '@preact/signals'
 import type { Frame } from '../../exchange.ts'

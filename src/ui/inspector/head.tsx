@@ -230,7 +230,7 @@ const VERDICTS = {
   different: 'The response is different.',
 } as const
 
-/** As long as its fact lasts. */
+/** Shown while its fact lasts. */
 function Banner({ exchange }: { readonly exchange: ExchangeDetail }) {
   const { code, explanation, isRefused, isIncomplete, replayOf, state } = exchange
   return (

@@ -18,7 +18,7 @@ const isHeld = computed(
 const frozen = signal<{ readonly ids: ReadonlySet<string>; readonly oldest: number } | undefined>(undefined)
 /** Asked for by the user: the list shows them although it is held. */
 const own = signal<ReadonlySet<string>>(new Set())
-/** They do not match any more, and stay as long as the list is held. */
+/** These rows no longer match, and stay while the list is held. */
 const stale = new Set<string>()
 
 const there = computed(() => {
@@ -66,7 +66,7 @@ export function leaveLater(ids: Iterable<string>): boolean {
   return true
 }
 
-/** It matches again. */
+/** The row matches again. */
 export function stays(id: string): void {
   stale.delete(id)
 }

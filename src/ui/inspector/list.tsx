@@ -9,7 +9,7 @@ import { filter, go, hasMore, isRead, now, rows, session, shown } from './signal
 import { readMore } from './state.ts'
 import { Empty } from './states.tsx'
 
-export const ROW_HEIGHT = 32
+const ROW_HEIGHT = 32
 const ROW_HEIGHT_PHONE = 56
 const phone = matchMedia('(max-width: 720px)')
 
@@ -147,7 +147,7 @@ export function toneOf({ status, state, isRefused }: ExchangeRow): string {
 }
 
 /** Never by colour alone: the number, or a word. */
-export function Status({ row }: { readonly row: ExchangeRow }) {
+function Status({ row }: { readonly row: ExchangeRow }) {
   const { status, state, code } = row
   const text = status > 0 ? `${status}` : state === 'open' ? '…' : state === 'failed' ? 'fail' : '—'
   return (

@@ -8,10 +8,19 @@ import { formatJson } from '../../parts/inspect/json-text.ts'
 import { bytes, duration } from '../parts/format.ts'
 import { Hex } from '../parts/hex.tsx'
 import { JsonColours } from '../parts/json-colours.tsx'
+import { api } from './api.ts'
 import { frames, hasNewest, readEarlierFrames, readNewestFrames } from './frames.ts'
 import { now } from './signals.ts'
 
 const DIRECTIONS = ['All', 'Sent', 'Received'] as const
+const SENDERS = { All: '', Sent: 'visitor', Received: 'app' } as const
+/** The pause after a letter. */
+const SEARCH_MS = 150
+interface Found {
+  readonly frames: readonly Frame[]
+  readonly matching: number
+}
+const NONE: Found = { frames: [], matching: 0 }
 /** So near to its end the list follows. */
 const END_PX = 24
 
@@ -23,16 +32,40 @@ export function Messages({ exchange }: { readonly exchange: ExchangeDetail }) {
   const follows = useSignal(true)
   const box = useRef<HTMLDivElement>(null)
   const drawn = useRef(new WeakMap<Frame, { readonly isChosen: boolean; readonly element: VNode }>())
+  const found = useSignal<Found>(NONE)
   const all = frames.value
   const wanted = search.value.toLowerCase()
-  const shown = all.filter(
+  const by = SENDERS[direction.value]
+  const loaded = all.filter(
     ({ from, text = '', event = '' }) =>
-      (direction.value === 'All' || (direction.value === 'Sent') === (from === 'visitor')) &&
-      (wanted === '' || `${event} ${text}`.toLowerCase().includes(wanted)),
+      (by === '' || by === from) && (wanted === '' || `${event} ${text}`.toLowerCase().includes(wanted)),
   )
   const [first] = all
   const dropped = total - kept
   const earlier = first === undefined ? 0 : first.index - dropped
+  const isFiltered = wanted !== '' || by !== ''
+  const isWhole = earlier === 0 && hasNewest.value
+  // The page has some of the messages, the client all that it keeps.
+  useEffect(() => {
+    found.value = NONE
+    if (!isFiltered || isWhole) return undefined
+    let isCurrent = true
+    const search = async () => {
+      const next = await api.findFrames(exchange.id, wanted, by).catch(() => NONE)
+      if (isCurrent) found.value = next
+    }
+    const soon = setTimeout(() => void search(), SEARCH_MS)
+    return () => {
+      isCurrent = false
+      clearTimeout(soon)
+    }
+  }, [exchange.id, wanted, by, isWhole])
+  const [from, to] = [first?.index ?? 0, all.at(-1)?.index ?? 0]
+  const shown = [
+    ...found.value.frames.filter(({ index }) => index < from),
+    ...loaded,
+    ...found.value.frames.filter(({ index }) => index > to && !hasNewest.value),
+  ]
   useEffect(() => {
     if (follows.value && box.current !== null) box.current.scrollTop = box.current.scrollHeight
   }, [all, follows.value, wanted, direction.value])
@@ -59,7 +92,8 @@ export function Messages({ exchange }: { readonly exchange: ExchangeDetail }) {
       <div class="mhead">
         <h3>Messages</h3>
         <span class="quiet">
-          {shown.length < all.length ? `${shown.length} of ${total}` : total.toLocaleString('en')}
+          {isFiltered ? `${shown.length.toLocaleString('en')} of ` : ''}
+          {total.toLocaleString('en')}
         </span>
         <span class="grow" />
         <input
@@ -96,13 +130,18 @@ export function Messages({ exchange }: { readonly exchange: ExchangeDetail }) {
         }}
       >
         {dropped > 0 && <p class="none">The {dropped} oldest are not kept any more.</p>}
-        {earlier > 0 && (
+        {earlier > 0 && !isFiltered && (
           <button type="button" class="btn" onClick={() => void readEarlierFrames()}>
             Show earlier ones ({earlier})
           </button>
         )}
         {all.length === 0 && <p class="none">{kept > 0 ? 'Loading…' : 'None came yet.'}</p>}
-        {all.length > 0 && shown.length === 0 && <p class="none">None of those shown has this text.</p>}
+        {found.value.matching > found.value.frames.length && (
+          <p class="none">
+            The newest {found.value.frames.length} of {found.value.matching} that match.
+          </p>
+        )}
+        {all.length > 0 && shown.length === 0 && <p class="none">No message matches.</p>}
         {shown.map(draw)}
       </div>
       <div class="mfoot">

@@ -9,7 +9,7 @@ import { isBinary, mimeOf, textOf } from './text.ts'
 
 export const PICTURES = /^image\/(?:png|jpeg|gif|webp|avif|x-icon|bmp|svg\+xml)$/
 
-/** As a picture a document of SVG runs nothing and fetches nothing. */
+/** An SVG document that is shown as a picture runs and fetches nothing. */
 export function Picture({ bytes: all, type }: { readonly bytes: Uint8Array; readonly type: string }) {
   const url = useSignal('')
   useEffect(() => {

@@ -47,7 +47,7 @@ const place = (): Place => ({
   filter: filter.peek(),
 })
 
-/** To somewhere else, so that Back leads here. */
+/** Goes to another place, so that Back returns here. */
 export function go(to: Partial<Omit<Place, 'filter'>>): void {
   const next = { ...place(), mode: '' as const, other: undefined, ...to }
   if (hashOf(next) === hashOf(place())) return
@@ -55,14 +55,14 @@ export function go(to: Partial<Omit<Place, 'filter'>>): void {
   history.pushState(null, '', hashOf(next))
 }
 
-/** In the place of where the page is. */
+/** Replaces the current place. */
 export function setFilter(text: string): void {
   filter.value = text.trim()
   draft.value = text
   history.replaceState(null, '', hashOf(place()))
 }
 
-/** As the address says, from the start and when it changes. */
+/** Follows the address, from the start and when it changes. */
 export function followAddress(): void {
   const read = () => take(placeOf(location.hash))
   read()

@@ -59,12 +59,12 @@ async function run(wanted: string): Promise<void> {
       // The stream begins with the session. The list comes behind it, so that nothing falls in between.
       await begun.promise
       await readList(wanted, mine.signal)
-      // It may have failed while the client was away.
+      // The request may have failed while the client was away.
       void readDetail(selectedId.peek(), isRevealed.peek())
       await stream
     } catch (error) {
       if (mine.signal.aborted) return
-      if (error instanceof Refused && error.code === 'FILTER_INVALID') {
+      if (error instanceof Refused && error.code === 'OPTION_INVALID') {
         filterFault.value = error.message
         connection.value = 'live'
         // Nothing is followed, but the end of the client is noticed.
@@ -171,7 +171,7 @@ function take(events: readonly InspectEvent[]): void {
       .sort((a, b) => Number(b.id) - Number(a.id))
     rows.value = fresh.length > 0 ? [...fresh, ...kept].sort((a, b) => Number(b.id) - Number(a.id)) : kept
   }
-  // Without one of them the list would not know where to read on.
+  // The list needs both to know where to continue.
   if (isBehind || (hasMore.value && rows.value.length === 0)) void readList(filter.value).catch(() => {})
   if (arrived.length > 0) addFrames(arrived)
   // Messages may be among the lines that are missing.

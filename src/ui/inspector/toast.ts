@@ -1,10 +1,10 @@
-// One line about what just happened, for six seconds; what it says can be undone as long as it is there.
+// One line about the last action, for six seconds, in which the action can be undone.
 
 import { signal } from '@preact/signals'
 
 const SHOWN_MS = 6_000
 
-export interface Toast {
+interface Toast {
   readonly text: string
   readonly undo?: () => void
 }

@@ -21,7 +21,7 @@ const PATHS = {
   plug: '<path d="M5 2.5v3M11 2.5v3M3.5 5.5h9V8a4.5 4.5 0 0 1-9 0zM8 12.5v2"/>',
 } as const
 
-export type IconName = keyof typeof PATHS
+type IconName = keyof typeof PATHS
 
 export function Icon({ name }: { readonly name: IconName }) {
   return (

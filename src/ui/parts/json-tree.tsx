@@ -18,7 +18,7 @@ interface Line {
   readonly isOpen: boolean
   /** Entries that are not shown; a click shows the next ones. */
   readonly left?: number
-  /** It ended before this level did. */
+  /** The text ended before this level did. */
   readonly isEnd?: boolean
 }
 
@@ -65,7 +65,7 @@ export function JsonTree({
   const focus = (line: Line | undefined) => {
     if (line === undefined) return
     focused.value = idOf(line)
-    // It is in the document behind the next drawing.
+    // The element is in the document after the next drawing.
     requestAnimationFrame(() => box.current?.querySelector<HTMLElement>('[tabindex="0"]')?.focus())
   }
   const press = (event: KeyboardEvent) => {
@@ -237,8 +237,8 @@ function plain(name: string): string {
   return /^"[\w$-]+"$/.test(name) ? name.slice(1, -1) : name
 }
 
-/** The text of a value, as it was sent but for blanks. */
-export function sourceOf({ kind, raw, entries }: JsonNode): string {
+/** The original text of a value, without blanks. */
+function sourceOf({ kind, raw, entries }: JsonNode): string {
   if (kind !== 'object' && kind !== 'array') return kind === 'string' ? textOf(raw) : raw
   return nested({ kind, raw, entries, isCut: false })
 }
@@ -289,7 +289,7 @@ function linesOf(
       add(entry.value, nameOf(entry.name, index), level + 1, pathOf(path, entry.name, index))
     const left = node.entries.length - shown
     if (left > 0) lines.push({ path, level: level + 1, name: undefined, node, isOpen, left })
-    // Of those that are cut, the innermost that is open says so.
+    // The innermost open level marks the cut.
     else if (node.isCut && lines.at(-1)?.isEnd !== true)
       lines.push({ path, level: level + 1, name: undefined, node, isOpen, isEnd: true })
   }

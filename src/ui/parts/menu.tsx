@@ -8,7 +8,7 @@ import { Icon } from './icons.tsx'
 export interface MenuItem {
   readonly label: string
   readonly key?: string | undefined
-  /** It is a choice that is on or off. */
+  /** The item is a choice that is on or off. */
   readonly isChecked?: boolean
   readonly isBad?: boolean
   /** Why it cannot be done now. */

@@ -87,7 +87,7 @@ for (const [what, answer, code] of [
     () => new Response('bad gateway', { status: 502 }),
     'ACME_UNREACHABLE',
   ],
-  ['an account that may do nothing', () => problem('unauthorized', 403), 'ACME_ACCOUNT_REFUSED'],
+  ['an account that may do nothing', () => problem('unauthorized', 403), 'ACME_REFUSED'],
 ] as const) {
   test(`${what} is ${code}`, async () => {
     await withAuthority(answer, async client => {

@@ -137,7 +137,7 @@ describeWith(['pebble', 'knotd', 'dig', 'openssl'], 'an ACME authority', () => {
       systemClock,
     )
     expect(await rejection(client.register([], undefined, true))).toMatchObject({
-      code: 'ACME_ACCOUNT_REFUSED',
+      code: 'ACME_REFUSED',
       type: 'accountDoesNotExist',
     })
   })
@@ -165,7 +165,7 @@ describeWith(['pebble', 'knotd', 'dig', 'openssl'], 'an ACME authority', () => {
     await first.deactivateAccount()
     await store.saveAccount(account)
     expect(await rejection(authority(store).obtain(wish(['two.tunnel.test']), never))).toMatchObject({
-      code: 'ACME_ACCOUNT_REFUSED',
+      code: 'ACME_REFUSED',
       message: expect.stringContaining('deactivated'),
     })
     expect(await store.account()).toEqual(account)
@@ -182,12 +182,12 @@ describeWith(['pebble', 'knotd', 'dig', 'openssl'], 'an ACME authority', () => {
     expect(
       await rejection(authority(undefined, other).obtain(wish(['eab.tunnel.test']), never)),
     ).toMatchObject({
-      code: 'ACME_ACCOUNT_REFUSED',
+      code: 'ACME_REFUSED',
     })
     expect(
       await rejection(authority(undefined, there).obtain(wish(['eab.tunnel.test']), never)),
     ).toMatchObject({
-      code: 'ACME_ACCOUNT_REFUSED',
+      code: 'ACME_REFUSED',
       message: expect.stringContaining('external account binding'),
     })
   })

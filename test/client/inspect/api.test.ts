@@ -85,7 +85,7 @@ test('the list is filtered and comes in pages', async () => {
   expect(rest.hasMore).toBe(false)
   expect((await one.api.rows('?filter=body:n/3')).map(row => row.path)).toEqual(['/n/3'])
   const refused = await one.api.ask('exchanges?filter=colour:red')
-  expect([refused.status, refused.json.error.code]).toEqual([400, 'FILTER_INVALID'])
+  expect([refused.status, refused.json.error.code]).toEqual([400, 'OPTION_INVALID'])
   const [{ id } = { id: 0 }] = first.exchanges
   for (const path of ['exchanges?limit=1001', 'exchanges?limit=0', `exchanges/${id}/frames?limit=1001`]) {
     const { status, json: said } = await one.api.ask(path)

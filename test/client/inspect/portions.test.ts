@@ -18,10 +18,10 @@ test('of a read full of empty frames few are read between two looks at the clock
   const request = Buffer.from(`GET / HTTP/1.1\r\nHost: app\r\n${UPGRADE}`)
   expect(flow.wants(request, 0, request.length)).toBe(true)
   flow.sent(flow.reserve(), request, 0, request.length)
-  flow.received(Buffer.from(`HTTP/1.1 101 Switching Protocols\r\n${UPGRADE}`), false)
+  flow.received(Buffer.from(`HTTP/1.1 101 Switching Protocols\r\n${UPGRADE}`))
   expect(flow.read(Number.POSITIVE_INFINITY)).toBe(true)
   const pings = 262_144
-  flow.received(Buffer.alloc(pings * 2, Uint8Array.of(0x89, 0)), false)
+  flow.received(Buffer.alloc(pings * 2, Uint8Array.of(0x89, 0)))
   expect(flow.read(0)).toBe(false)
   expect(began[0]?.totalFrames).toBe(4_096)
   expect(flow.read(Number.POSITIVE_INFINITY)).toBe(true)

@@ -57,7 +57,7 @@ test('waitFor in vain says what came instead', async () => {
   expect(await one.client.waitFor('POST /hooks', { timeout: 1 }).catch(String)).toContain(
     'Last came: POST /hook 404.',
   )
-  expect(await codeOf(one.client.waitFor('status:abc'))).toBe('FILTER_INVALID')
+  expect(await codeOf(one.client.waitFor('status:abc'))).toBe('OPTION_INVALID')
   for (const timeout of [0, 600_001, Number.NaN])
     expect(await codeOf(one.client.waitFor('/a', { timeout }))).toBe('OPTION_INVALID')
   const abort = new AbortController()

@@ -57,6 +57,9 @@ test('only who shows the token is answered, and pages of other sites are not', a
     expect(await status(path, { ...good, origin: 'https://evil.example' })).toBe(401)
     expect(await status(path, { ...good, 'sec-fetch-site': 'cross-site' })).toBe(401)
   }
+  const said = async (headers = {}) => (await fetch(`${adminUrl}/metrics`, { headers })).text()
+  expect(await said()).toContain('The admin listener wants a token, and got none.')
+  expect(await said({ authorization: 'Bearer x' })).toContain('does not accept this token')
   expect(await status('/metrics', good)).toBe(200)
   expect(await status('/nothing', good)).toBe(404)
   // A body without a type is none that was meant for the API.

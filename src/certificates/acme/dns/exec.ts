@@ -57,7 +57,7 @@ export class ExecHook implements DnsProvider {
         try {
           if (child.pid !== undefined) process.kill(-child.pid, 'SIGKILL')
         } catch {
-          // It has ended by itself.
+          // The program has ended by itself.
         }
       }
       const finish = (reason?: string) => {

@@ -12,5 +12,8 @@ export function dnsFailed(what: string, cause: unknown): TunnelError {
     .replace(/[\p{Cc}\s]+/gu, ' ')
     .trim()
     .slice(0, MAX_REASON_CHARS)
-  return new TunnelError('DNS_RECORD_FAILED', `${what}: ${reason.replace(/\.$/, '')}.`, { cause })
+  return new TunnelError('ACME_CHALLENGE_FAILED', `${what}: ${reason.replace(/\.$/, '')}.`, {
+    cause,
+    action: 'Check the DNS provider, its key and the zone.',
+  })
 }

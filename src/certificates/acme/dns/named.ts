@@ -1,7 +1,7 @@
 // A DNS provider by a short text, with its secrets from the environment: what command lines and configuration files say.
 
 import { readFile } from 'node:fs/promises'
-import { TunnelError } from '../../../errors.ts'
+import { TunnelError, whyUnreadable } from '../../../errors.ts'
 import { systemClock } from '../../clock.ts'
 import type { AcmeDnsOptions } from './acme-dns.ts'
 import type { DnsProvider } from './provider.ts'
@@ -67,9 +67,7 @@ async function accountsIn(path: string): Promise<AcmeDnsOptions> {
     const file: unknown = JSON.parse(await readFile(path, 'utf8'))
     if (isAccounts(file)) return file
   } catch (cause) {
-    const isAbsent = cause instanceof Error && 'code' in cause && cause.code === 'ENOENT'
-    const why = isAbsent ? 'there is no such file' : cause instanceof Error ? cause.message : String(cause)
-    throw invalid(`${path} cannot be read: ${why}.`, cause)
+    throw invalid(`${path} cannot be read: ${whyUnreadable(cause)}.`, cause)
   }
   throw invalid(`${path} is no file with the url of an acme-dns server and a list of accounts.`)
 }

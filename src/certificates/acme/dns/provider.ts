@@ -7,7 +7,7 @@ export interface DnsRecord {
   readonly value: string
 }
 
-/** Rejections are `TunnelError`s: `DNS_RECORD_FAILED` with the words of the provider. */
+/** Rejections are `TunnelError`s: `ACME_CHALLENGE_FAILED` with the words of the provider. */
 export interface DnsProvider {
   /**
    * The servers to ask whether a record is visible: `address` or `address:port`. Without it, those that the zone's NS
@@ -15,7 +15,8 @@ export interface DnsProvider {
    */
   readonly servers?: readonly string[] | undefined
   /**
-   * Adds a record. Other texts of the same name stay: a name and its wildcard need one each. It is not an error if the record is
+   * Adds a record. Keeps other texts of the same name, because a name and its wildcard need one each. It is not an error if
+   * the record is
    * there already.
    */
   add(record: DnsRecord, signal: AbortSignal): Promise<void>

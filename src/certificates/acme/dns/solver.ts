@@ -17,7 +17,7 @@ export interface DnsSolverOptions {
    */
   readonly servers?: readonly string[] | undefined
   /**
-   * The time until all servers of the zone have the records. Default 120,000 ms; then `DNS_RECORD_FAILED`. 0: does not ask
+   * The time until all servers of the zone have the records. Default 120,000 ms; then `ACME_CHALLENGE_FAILED`. 0: does not ask
    * them, for machines that reach no name servers outside.
    */
   readonly visibleTimeoutMs?: number

@@ -58,7 +58,7 @@ export function signatureFault(
   const error = data.readUInt16BE(macEnd + 2)
   if (error !== 0) return TSIG_ERRORS[error] ?? `TSIG error ${error}`
   if (last.name !== nameOf(key.name) || algorithm !== ALGORITHM) return 'it is signed with another key'
-  // As it was before it was signed: without the signature, with the id of the request.
+  // The message before it was signed: without the signature, with the id of the request.
   const unsigned = Buffer.from(answer.subarray(0, last.at))
   unsigned.writeUInt16BE(data.readUInt16BE(macEnd), 0)
   unsigned.writeUInt16BE(answer.readUInt16BE(10) - 1, 10)

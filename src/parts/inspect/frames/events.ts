@@ -60,7 +60,7 @@ export class EventsReader {
       const keptBytes = encoder.encode(text).length
       this.#found({
         type: 'event',
-        // Of what was cut only that it was more is known.
+        // Only the fact that it was longer is known.
         totalBytes: this.#isCut ? Math.max(this.#dataChars, keptBytes + 1) : keptBytes,
         keptBytes,
         text,

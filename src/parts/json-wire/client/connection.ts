@@ -1,4 +1,4 @@
-// One connection to a server on the JSON wire, existing servers included: asks for a name, answers requests.
+// One connection to a server on the JSON wire, existing servers included: asks for a name, responds to requests.
 
 import { randomBytes } from 'node:crypto'
 import { base64 } from '../../../buffers.ts'
@@ -64,7 +64,7 @@ export class JsonConnection implements Connection {
       }
     | undefined
   readonly #heartbeat: Heartbeat
-  /** The time that the server waits for a response, if it says so. */
+  /** The time that the server waits for a response, if it is known. */
   #serverTimeoutMs: number | undefined
   #registering: Registering | undefined
   #name = ''
@@ -228,8 +228,9 @@ export class JsonConnection implements Connection {
     const report = this.#begin(request)
     if (this.#requests > this.#settings.limits.maxStreams) return this.#fail(request, report, 'TUNNEL_BUSY')
     const tunnel = this.#tunnel
-    const bytes = tunnel && originRequest(this.#marked(request), tunnel.settings, tunnel.rewriting)
-    if (tunnel === undefined || bytes === undefined) return this.#fail(request, report, 'BAD_REQUEST')
+    if (tunnel === undefined) return this.#fail(request, report, 'BAD_REQUEST')
+    const bytes = originRequest(this.#marked(request), tunnel.settings, tunnel.rewriting)
+    if (typeof bytes === 'string') return this.#fail(request, report, bytes)
     const { method, body, connection } = request
     const timeoutMs = this.#timeoutMs(body !== undefined)
     const asked = {
@@ -292,7 +293,7 @@ export class JsonConnection implements Connection {
     return headers.map(([name, value]) => [name, rewriting.responseValue(name.toLowerCase(), value, origin)])
   }
 
-  /** Answers with what existing clients answer; `error` tells a server of ours more. */
+  /** Responds with what existing clients send; `error` tells a server of ours more. */
   #fail(request: JsonRequest, report: Report, code: ErrorCode, reason?: string): void {
     const { status, meaning, action } = ERRORS[code]
     const { label = 'the app' } = this.#tunnel?.settings.origin ?? {}
@@ -374,7 +375,7 @@ const NOT_REACHED: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
   'ORIGIN_REFUSED',
   'ORIGIN_UNREACHABLE',
   'ORIGIN_TLS',
-  'ORIGIN_SPEAKS_PLAIN',
+  'ORIGIN_SCHEME',
 ])
 
 /** The server asks for its operator. It can hide no other request than this one. */

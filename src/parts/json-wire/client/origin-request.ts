@@ -2,6 +2,7 @@
 
 import { base64 } from '../../../buffers.ts'
 import type { TunnelSettings } from '../../../client/tunnels/tunnel-settings.ts'
+import type { ErrorCode } from '../../../errors.ts'
 import type { Rewriting } from '../../../http/rewriting.ts'
 import { decodeBody, type JsonRequest } from '../../../wire/json.ts'
 
@@ -28,19 +29,20 @@ const METHOD = /^[A-Za-z][A-Za-z-]{0,31}$/
 /** A Host that can only be a host. */
 const HOST = /^(?:[\w.-]{1,253}|\[[0-9a-f:.]{2,45}\])(?::\d{1,5})?$/i
 
-/** The bytes for the origin; `undefined` for what no visitor's request looks like. */
+/** The bytes for the origin, or why it gets none. */
 export function originRequest(
   request: JsonRequest,
   tunnel: TunnelSettings,
   rewriting?: Rewriting,
-): Uint8Array | undefined {
+): Uint8Array | ErrorCode {
   const { method, path, headers, body } = request
-  if (!METHOD.test(method) || method.toUpperCase() === 'CONNECT' || !PATH.test(path)) return undefined
+  if (!METHOD.test(method) || method.toUpperCase() === 'CONNECT' || !PATH.test(path)) return 'BAD_REQUEST'
   const bytes = body === undefined ? undefined : decodeBody(body, base64)
-  if (body !== undefined && bytes === undefined) return undefined
+  if (body !== undefined && bytes === undefined) return 'BAD_REQUEST'
   const publicHost = hostOf(request)
   const { rewrite, origin } = tunnel
-  const target = rewriting?.target(path) ?? path
+  const target = rewriting === undefined ? path : rewriting.target(path)
+  if (target === undefined) return 'FILTERED_OUT'
   let head = `${method} ${target} HTTP/1.1\r\nHost: ${rewrite.hostHeader ?? publicHost ?? new URL(origin.url).host}\r\n`
   for (const [name, value] of headers) {
     const lower = name.toLowerCase()

@@ -1,10 +1,10 @@
-// What visitors get while the app or this client is away: the server is asked for it, because only the server is there then.
+// The page for visitors while the app or this client is away. The server sends it, because only the server is there.
 
 import { readFileSync } from 'node:fs'
 import { extname } from 'node:path'
 import type { Install } from '../../../client/contracts/part.ts'
 import type { AwayOptions } from '../../../client/options.ts'
-import { TunnelError } from '../../../errors.ts'
+import { TunnelError, whyUnreadable } from '../../../errors.ts'
 import { checkNames, type Names, namesOf } from '../../../option-names.ts'
 import { type AwayPage, isPageStatus, MAX_PAGE_BYTES } from '../away-page.ts'
 
@@ -54,6 +54,7 @@ function textOf(file: string): string {
   try {
     return new TextDecoder('utf-8', { fatal: true }).decode(readFileSync(file))
   } catch (cause) {
-    throw new TunnelError('OPTION_INVALID', `away.file: "${file}" cannot be read as UTF-8.`, { cause })
+    const why = cause instanceof TypeError ? 'it is not UTF-8' : whyUnreadable(cause)
+    throw new TunnelError('OPTION_INVALID', `away.file: "${file}" cannot be read: ${why}.`, { cause })
   }
 }

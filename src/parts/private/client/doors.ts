@@ -1,5 +1,6 @@
 // Where connections and datagrams for a private service come from: ports of the loopback of this machine.
 
+import { copyOf } from '../../../bytes.ts'
 import { turns } from '../../../client/carriers/streams-connection.ts'
 import { eventLoop } from '../../../event-loop.ts'
 import { Flow } from '../../../flow/flow.ts'
@@ -49,10 +50,10 @@ class Relay implements SocketHandler {
     if (this.#closed !== undefined) handler.closed(this.#closed.error)
   }
 
-  received(bytes: Uint8Array, isScratch?: boolean): void {
-    if (this.#handler !== undefined) this.#handler.received(bytes, isScratch)
+  received(bytes: Uint8Array): void {
+    if (this.#handler !== undefined) this.#handler.received(bytes)
     // Read before the pause: one piece.
-    else this.#early.push(isScratch ? bytes.slice() : bytes)
+    else this.#early.push(copyOf(bytes))
   }
 
   drained(): void {

@@ -156,7 +156,12 @@ export class LocalEnd implements Origin {
   /** Reports why a connection did not reach the service. A side that leaves is not reported. */
   #cut(code: string | undefined): void {
     if (!isCode(code) || code === 'CANCELLED' || code === 'CARRIER_LOST' || code === 'ORIGIN_CLOSED') return
-    this.#failed(new TunnelError(code, `${this.label}: ${ERRORS[code].meaning}`))
+    const { fault, meaning } = ERRORS[code]
+    const isThere = fault === 'origin' || fault === 'client'
+    const action = isThere
+      ? 'Start it on the machine that shares it, or ask the user of that machine.'
+      : undefined
+    this.#failed(new TunnelError(code, `${this.label}: ${meaning}`, { action }))
   }
 }
 

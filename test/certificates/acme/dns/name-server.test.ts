@@ -92,7 +92,7 @@ describeWith(['pebble', 'knotd', 'dig', 'nsupdate', 'openssl'], 'DNS-01', () => 
   test('CNAME records that lead to themselves are an error', async () => {
     expect(await rejection(solver(provider()).present([challenge('loop.tunnel.test')], never))).toMatchObject(
       {
-        code: 'DNS_RECORD_FAILED',
+        code: 'ACME_CHALLENGE_FAILED',
         message: expect.stringContaining('_acme-challenge.loop.tunnel.test'),
       },
     )
@@ -117,7 +117,7 @@ describeWith(['pebble', 'knotd', 'dig', 'nsupdate', 'openssl'], 'DNS-01', () => 
     const checks = [challenge('tunnel.test')]
     await via([closed, dns.address]).present(checks, never)
     expect(await rejection(via([closed]).present(checks, never))).toMatchObject({
-      code: 'DNS_RECORD_FAILED',
+      code: 'ACME_CHALLENGE_FAILED',
       message: expect.stringContaining(`no server of _acme-challenge.tunnel.test answers: ${closed}`),
     })
     await via([]).withdraw(checks)
@@ -154,7 +154,7 @@ describeWith(['pebble', 'knotd', 'dig', 'nsupdate', 'openssl'], 'DNS-01', () => 
       [{ port: 1 }, /127\.0\.0\.1/],
     ] as const) {
       expect(await rejection(provider(options).add(record, never))).toMatchObject({
-        code: 'DNS_RECORD_FAILED',
+        code: 'ACME_CHALLENGE_FAILED',
         message: expect.stringMatching(words),
       })
     }
@@ -164,7 +164,7 @@ describeWith(['pebble', 'knotd', 'dig', 'nsupdate', 'openssl'], 'DNS-01', () => 
   test('a record that does not become visible is reported with the server that lacks it', async () => {
     const idle: DnsProvider = { add: async () => {}, remove: async () => {} }
     expect(await rejection(solver(idle, 600).present([challenge('tunnel.test')], never))).toMatchObject({
-      code: 'DNS_RECORD_FAILED',
+      code: 'ACME_CHALLENGE_FAILED',
       message: expect.stringContaining(`_acme-challenge.tunnel.test is not at ${dns.address}`),
     })
     // 0: it is not checked.

@@ -103,7 +103,7 @@ test('Cloudflare: a refused token and a name without a zone say so', async () =>
   await withService(cloudflare(), async apiUrl => {
     expect(await rejection(new Cloudflare({ token: 'other', apiUrl }).add(record('x'), never))).toMatchObject(
       {
-        code: 'DNS_RECORD_FAILED',
+        code: 'ACME_CHALLENGE_FAILED',
         message: expect.stringContaining('Authentication error (10000)'),
       },
     )
@@ -198,7 +198,7 @@ test('Route 53: the reason of a refusal is in the error', async () => {
     async apiUrl => {
       const provider = new Route53({ credentials, apiUrl, clock: systemClock })
       expect(await rejection(provider.add(record('x'), never))).toMatchObject({
-        code: 'DNS_RECORD_FAILED',
+        code: 'ACME_CHALLENGE_FAILED',
         message: expect.stringContaining('not you (AccessDenied)'),
       })
     },
@@ -239,7 +239,7 @@ test('acme-dns: updates the account that the CNAME leads to, and says what to se
         'pass',
       ])
       expect(await rejection(provider.add(record('value'), never))).toMatchObject({
-        code: 'DNS_RECORD_FAILED',
+        code: 'ACME_CHALLENGE_FAILED',
         message: expect.stringContaining('make it a CNAME record to d420c923.auth.test'),
       })
     },
@@ -249,11 +249,11 @@ test('acme-dns: updates the account that the CNAME leads to, and says what to se
 test('a command that fails is reported with what it wrote, one that hangs is killed with all it started', async () => {
   const failing = new ExecHook({ command: ['sh', '-c', 'echo the reason >&2; exit 3'] })
   expect(await rejection(failing.add(record('x'), never))).toMatchObject({
-    code: 'DNS_RECORD_FAILED',
+    code: 'ACME_CHALLENGE_FAILED',
     message: expect.stringMatching(/exit code 3: the reason/),
   })
   const missing = new ExecHook({ command: ['/no/such/program'] })
-  expect(await rejection(missing.add(record('x'), never))).toMatchObject({ code: 'DNS_RECORD_FAILED' })
+  expect(await rejection(missing.add(record('x'), never))).toMatchObject({ code: 'ACME_CHALLENGE_FAILED' })
   const hanging = new ExecHook({ command: ['sh', '-c', 'sleep 60 & echo $!; wait'], timeoutMs: 200 })
   const words = String(await rejection(hanging.add(record('x'), never)))
   const [, pid] = /it took more than 200 ms: (\d+)/.exec(words) ?? []
@@ -297,7 +297,7 @@ test('an update that is confirmed without a signature is not believed', async ()
     clock: systemClock,
   })
   expect(await rejection(provider.add(record('x'), never))).toMatchObject({
-    code: 'DNS_RECORD_FAILED',
+    code: 'ACME_CHALLENGE_FAILED',
     message: expect.stringContaining('cannot be trusted: it is not signed'),
   })
   server.stop(true)
