@@ -1,5 +1,5 @@
 // Contract: what moves bytes between connections without the main thread. Implementation: accelerator/door.ts, for Bun on
-// Linux. Everything works without it: each of its methods may answer "not here" or "not now".
+// Linux. Everything works without it: each of its methods may return "not here" or "not now".
 //
 //   splice   what comes on one connection goes to another         (bulk, and raw conversations)
 //   lane     easy requests of one visitor, and their responses      visitor ══ trunk ══ app

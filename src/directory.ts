@@ -82,7 +82,6 @@ export interface DirectoryListener {
   reconnected(): void
 }
 
-/** An entry of a table. */
 export interface TableEntry {
   readonly key: string
   /** The value. Empty if the entry was removed; it stays so that no server brings it back. */
@@ -123,8 +122,8 @@ export interface Directory {
   /** Calls the listener from now on, and resolves once nothing is missed, with what ends that. */
   listen(listener: DirectoryListener): Promise<() => void>
   /**
-   * A sign of life. `highestEpoch`: the highest one that the server has heard of, of any name. Grants that follow have higher
-   * ones, so that epochs go on where they were when the directory has lost its data.
+   * A sign of life. `highestEpoch`: the highest one that the server has heard of, of any name. Later grants have higher
+   * ones, so that epochs continue even if the directory has lost its data.
    */
   beat(node: Node, times: DirectoryTimes, highestEpoch: number): Promise<Beat>
   claim(node: string, wish: NameWish, times: DirectoryTimes): Promise<NameOutcome>

@@ -1,4 +1,4 @@
-// One error class and one table: every way localtunnels says no, with its stable code.
+// One error class and one table: every refusal of localtunnels, with its stable code.
 
 /** The meaning of an error code. */
 export interface ErrorEntry {
@@ -30,14 +30,15 @@ const ROWS = {
     status: 431,
     fault: 'visitor',
     meaning: 'The request head has too many bytes or headers.',
-    action: 'Send smaller or fewer headers, or raise maxHeadBytes or maxHeaderCount on the server.',
+    action:
+      'Send smaller or fewer headers. The operator of the server can raise maxHeadBytes and maxHeaderCount.',
   },
   TARGET_TOO_LONG: {
     wire: 3,
     status: 414,
     fault: 'visitor',
     meaning: 'The request target is longer than the server accepts.',
-    action: 'Shorten the URL or raise maxTargetBytes on the server.',
+    action: 'Shorten the URL. The operator of the server can raise maxTargetBytes.',
   },
   REQUEST_TIMEOUT: {
     wire: 4,
@@ -46,7 +47,7 @@ const ROWS = {
     retryable: true,
     meaning: 'The rest of the request did not arrive in time.',
     action:
-      'Send the whole head within headTimeoutMs, and do not pause longer within a body that the server needs completely (15 s if the client checks a webhook).',
+      'Send the request again without pauses of 15 s or more. The operator of the server can raise headTimeoutMs.',
   },
   VERSION_UNSUPPORTED: {
     wire: 5,
@@ -75,7 +76,7 @@ const ROWS = {
     fault: 'visitor',
     meaning: 'The request body is larger than this tunnel can carry.',
     action:
-      'Send a smaller body, raise maxBodyBytes, or use the streams wire, which has no limit by default.',
+      'Send a smaller body. The operator of the server can raise maxBodyBytes. A client without --wire json has no limit of its own.',
   },
   VISITOR_STALLED: {
     wire: 8,
@@ -83,7 +84,8 @@ const ROWS = {
     fault: 'visitor',
     retryable: true,
     meaning: 'The visitor stopped reading the response.',
-    action: 'Send the request again, and do not pause reading for longer than sendTimeoutMs.',
+    action:
+      'Send the request again, and read the response without long pauses. The operator of the server can raise sendTimeoutMs.',
   },
   // Finding the way
   HOST_UNKNOWN: {
@@ -123,7 +125,7 @@ const ROWS = {
     fault: 'client',
     retryable: true,
     meaning: 'The tunnel or its client has reached its limit of open requests.',
-    action: 'Try again in a moment, or raise maxStreams.',
+    action: 'Try again in a moment. The operator of the server can raise maxStreams.',
   },
   SERVER_DRAINING: {
     wire: 15,
@@ -139,7 +141,8 @@ const ROWS = {
     fault: 'server',
     retryable: true,
     meaning: 'The server has reached its limit of visitor connections.',
-    action: 'Try again in a moment, or raise maxVisitors or the descriptor limit (ulimit -n) of the server.',
+    action:
+      'Try again in a moment. The operator of the server can raise maxVisitors or the descriptor limit (ulimit -n).',
   },
   ADDRESS_LIMIT: {
     wire: 116,
@@ -148,7 +151,7 @@ const ROWS = {
     retryable: true,
     meaning: 'This address opens more connections than the server accepts.',
     action:
-      'Use one connection for several requests, or raise maxAddressVisitors or maxAddressRate on the server.',
+      'Use one connection for several requests. The operator of the server can raise maxAddressVisitors and maxAddressRate.',
   },
   DESCRIPTORS_SHORT: {
     wire: 117,
@@ -277,14 +280,14 @@ const ROWS = {
     fault: 'client',
     meaning:
       'This client uses the JSON wire. The wire cannot carry this request, or the server has no JSON wire.',
-    action: 'Use a client with the streams wire.',
+    action: 'Start the client without --wire json.',
   },
   RESPONSE_TOO_LARGE: {
     wire: 31,
     status: 502,
     fault: 'origin',
     meaning: 'The response is too large for the JSON wire.',
-    action: 'Use a client that speaks the streams wire, which has no limit.',
+    action: 'Start the client without --wire json: it then has no limit.',
   },
   // Sessions and carriers
   PROTOCOL_ERROR: {
@@ -914,7 +917,7 @@ export class TunnelError extends Error {
   /**
    * Makes an error. `detail` replaces the meaning of the code in the message; the action stays, except for `OPTION_INVALID`,
    * `SERVER_SCHEME` and `ORIGIN_SCHEME`, whose detail says what to do. `action`: another one is better here; empty: the detail
-   * says it.
+   * has the next step.
    */
   constructor(
     code: ErrorCode,

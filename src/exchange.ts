@@ -29,7 +29,7 @@ export interface Field {
 
 /** A body, without chunk framing. Its bytes are at `request.body` and `response.body`. */
 export interface Body extends Kept {
-  /** Whether the last byte was seen. `false`: it goes on, or was cut off. */
+  /** Whether the last byte was seen. `false`: the message continues, or was cut off. */
   readonly isComplete: boolean
   /** The value of Content-Type. Empty without one. */
   readonly type: string
@@ -74,7 +74,6 @@ export interface Verified {
   readonly reason?: string
 }
 
-/** A row of the list. */
 export interface ExchangeRow {
   /** The id, in decimal digits. Later ones are greater numbers. */
   readonly id: string
@@ -126,7 +125,6 @@ export interface ExchangeRow {
   readonly isIncomplete: boolean
 }
 
-/** An exchange with all details. */
 export interface ExchangeDetail extends ExchangeRow {
   /** The request. Absent if the server refused it, and for connections and flows. */
   readonly request?: Message
@@ -153,7 +151,6 @@ export interface Frame extends Kept {
   readonly text?: string
   /** The content of any other message. */
   readonly base64?: string
-  /** The code of a close. */
   readonly closeCode?: number
   /** Whether it was sent with permessage-deflate; content and bytes are those after inflating. */
   readonly isCompressed?: true

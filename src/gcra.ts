@@ -41,7 +41,7 @@ export class Gcra {
   }
 
   /**
-   * Lends threads the remaining requests of a key. `undefined` if too few are left. The same one for all connections of a key.
+   * Lends the remaining requests of a key to threads, one loan for all connections. `undefined` if too few are left.
    */
   allot(key: string, nowMs: number): Allotment | undefined {
     const shared = this.#allotted.get(key)

@@ -172,7 +172,6 @@ export interface LinkOptions {
   readonly once?: boolean
 }
 
-/** The content of a link. */
 export interface LinkContent {
   readonly id: string
   /** The name of its tunnel: another tunnel with the same secret does not accept it. Older clients leave it out. */

@@ -1,6 +1,6 @@
 // The C library, opened for a few of its functions: what the runtime has no option for.
 
-import type { FFIFunction, Library } from 'bun:ffi'
+import type { FFIFunction, Library, Pointer } from 'bun:ffi'
 import { createRequire } from 'node:module'
 
 /** The names of the C library: glibc, musl and that of macOS. */
@@ -31,4 +31,29 @@ export function openLibc<Symbols extends Record<string, FFIFunction>>(
     }
   }
   throw failure
+}
+
+export const UNPACE_SYMBOLS = {
+  getsockopt: { args: ['i32', 'i32', 'i32', 'ptr', 'ptr'], returns: 'i32' },
+  setsockopt: { args: ['i32', 'i32', 'i32', 'ptr', 'u32'], returns: 'i32' },
+} as const
+
+const IPPROTO_TCP = 6
+const TCP_CONGESTION = 13
+const [BBR, RENO] = ['bbr', 'reno'].map(name => new TextEncoder().encode(name)) as [Uint8Array, Uint8Array] // two of them
+
+/**
+ * Makes a TCP connection or listener within this machine send without pacing; Linux only. Where BBR is the default, it sets a timer for
+ * each send: on a virtual machine three quarters of the processor time of a transfer. Every process may choose `reno`.
+ */
+export function unpace(
+  libc: Library<typeof UNPACE_SYMBOLS>['symbols'],
+  ptr: (bytes: Uint8Array | Uint32Array) => Pointer,
+  descriptor: number,
+): void {
+  const name = new Uint8Array(new ArrayBuffer(16))
+  const length = new Uint32Array(new ArrayBuffer(4)).fill(name.length)
+  const isKnown = libc.getsockopt(descriptor, IPPROTO_TCP, TCP_CONGESTION, ptr(name), ptr(length)) === 0
+  if (isKnown && BBR.every((byte, at) => name[at] === byte))
+    libc.setsockopt(descriptor, IPPROTO_TCP, TCP_CONGESTION, ptr(RENO), RENO.length)
 }

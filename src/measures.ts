@@ -65,12 +65,12 @@ export interface RecentRow {
   readonly bytesOut: number
   /** Requests by bucket of their duration, as `/metrics` has them. */
   readonly durations: readonly number[]
-  /** Of a server, not of a tunnel: the processors in use, 1 being a whole one, and the memory in bytes. */
+  /** Only for a server: the processors in use (1 is a whole one), and the memory in bytes. */
   readonly processors?: number
   readonly memoryBytes?: number
 }
 
-/** Whether what another server reported is such a row. */
+/** Whether a report of another server is such a row. */
 export function isRecentRow(value: unknown): value is RecentRow {
   if (typeof value !== 'object' || value === null) return false
   const { seconds, requests, errors, bytesIn, bytesOut, durations, processors, memoryBytes } =

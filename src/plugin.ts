@@ -113,7 +113,7 @@ export interface Refusal {
   readonly body?: string | Uint8Array
 }
 
-/** The guard answers a request itself, once it has read the body: a form of its own. */
+/** The guard responds to a request itself, once it has read the body: a form of its own. */
 export interface Reading {
   /** The maximum length of the body in bytes. If exceeded: 413. A body without a length: 400. */
   readonly maxBodyBytes: number
@@ -332,9 +332,9 @@ export interface GuardedTunnel {
   readonly marks?: UsedMarks
 }
 
-/** Remembers for all servers of a cluster what works once, and which sessions have ended before their time. */
+/** Remembers, for all servers of a cluster, links that were used and sessions that ended early. */
 export interface UsedMarks {
-  /** Whether this server knows that the id is used: within a second after its use on another server. */
+  /** Whether this server knows that the id was used. It learns of a use on another server within a second. */
   has(id: string): boolean
   /**
    * Marks the id as used until `untilMs`, in milliseconds since 1970. `true` for the first of all servers alone; `false` as

@@ -165,7 +165,7 @@ export interface SocketHandler {
   spliceable?(): void
   /** The far side sent FIN: it will send no more, but may still read. */
   ended(): void
-  /** The connection is gone. `error` is set when it did not end by FIN both ways. */
+  /** Called when the connection is gone. `error` is set unless it ended with FIN in both directions. */
   closed(error?: Error): void
 }
 

@@ -18,7 +18,7 @@ export function stateFolder(
     accessSync(folder, constants.W_OK)
     return folder
   } catch {
-    // Read-only, or not this user's. A tunnel works without.
+    // The folder is read-only, or belongs to another user. A tunnel works without it.
     return undefined
   }
 }

@@ -49,7 +49,6 @@ export interface StoredRefusal {
   readonly message: string
 }
 
-/** The limits of orders. */
 export interface OrderLimits {
   readonly perName: number
   readonly perNameMs: number
@@ -81,7 +80,7 @@ export interface CertificateStore {
   nextLookAtMs(): Promise<number | undefined>
 
   order(id: string): Promise<StoredOrder | undefined>
-  /** All orders in progress, the oldest first, at most `limit`: what a start goes on with. */
+  /** All orders in progress, the oldest first, at most `limit`, for a server that starts again. */
   orders(limit: number): Promise<readonly StoredOrder[]>
   saveOrder(order: StoredOrder): Promise<void>
   removeOrder(id: string): Promise<void>

@@ -222,6 +222,7 @@ const ALLOWED: Record<string, readonly string[]> = {
     'tunnel-server',
     'parts',
     'countries',
+    'networks',
     'exchange',
     'exchange-filter',
     'shared-rates',

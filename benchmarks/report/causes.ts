@@ -1,4 +1,4 @@
-// Why ours is behind, by the id of the row: only what was investigated. docs/performance.md has the measurements.
+// Why ours is behind, by the id of the row or the letters that it begins with: only what was investigated. docs/performance.md has the measurements.
 
 const RUNTIME_MEMORY = 'A JavaScript runtime uses 25 MB in each process before our first line runs.'
 const EASY_ONLY =
@@ -42,7 +42,14 @@ export const CAUSES: Readonly<Record<string, string>> = {
   held1000: RUNTIME_MEMORY,
   held10000: RUNTIME_MEMORY,
   load: RUNTIME_MEMORY,
+  len: 'Every byte passes the main thread of both ends. rathole and frp read no head.',
+  tls: 'The main thread encrypts, and sends each response by a call of its own.',
+  busy: 'Each request wakes the event loops of both ends, and each waits for a core.',
+  echo: EASY_ONLY,
+  'wan-small': COLD,
   start: START,
+  startup: START,
+  establishment: START,
   'client-killed': START,
   'server-killed': START,
   retries:

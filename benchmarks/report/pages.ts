@@ -111,7 +111,8 @@ function countTable(tables: readonly Table[]): string {
 }
 
 function causeOf({ table: { id }, kind }: Standing): string | undefined {
-  return CAUSES[`${id} ${kind}`] ?? CAUSES[id] ?? CAUSES[id.split(' ', 1)[0]!] ?? CAUSES[kind]
+  const [word = ''] = id.split(' ', 1)
+  return CAUSES[`${id} ${kind}`] ?? CAUSES[id] ?? CAUSES[word] ?? CAUSES[word.replace(/\d.*$/, '')]
 }
 
 /** By the command line, and by the library where it alone was measured. */
@@ -121,7 +122,7 @@ function picked(tables: readonly Table[], wanted: 'ahead' | 'behind'): string {
   const rows = pick([...ofCli, ...other], wanted, PICKED, wanted === 'behind' ? causeOf : undefined).map(
     one => [
       `${one.table.title}: ${one.column.title}`,
-      one.table.path ?? 'easy requests',
+      one.table.path ?? (one.table.columns.some(({ key }) => key === 'rps') ? 'easy requests' : '–'),
       `${spread(one.ours)} ${one.column.unit}`,
       `${one.mark!.name} ${figure(one.mark!.summary.median)}`,
       ratioText(one.ratio!),

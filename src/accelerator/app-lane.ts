@@ -8,7 +8,7 @@ import { LaneSide } from './lane.ts'
 import { MAX_LANE_ANSWER_BYTES, MAX_LANE_FRAME_BYTES } from './trunk.ts'
 
 export class AppLane extends LaneSide {
-  /** Bytes of the app since it was asked last. */
+  /** The bytes of the app since the last query. */
   #responseBytes = 0
   /** The app sent something that was not read yet. */
   #isAppReady = false

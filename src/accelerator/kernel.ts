@@ -2,7 +2,7 @@
 
 import type { FFIType, Pointer } from 'bun:ffi'
 import { descriptorLimit } from '../descriptors.ts'
-import { loadFfi, openLibc } from '../libc.ts'
+import { loadFfi, openLibc, UNPACE_SYMBOLS, unpace } from '../libc.ts'
 
 /** The number of `FFIType.i64_fast`: a value is a number, and a bigint only if it does not fit. */
 const I64_FAST = 15 as FFIType.i64_fast // the type alone does not load the module
@@ -18,6 +18,7 @@ const SYMBOLS = {
   send: { args: ['i32', 'ptr', 'u64', 'i32'], returns: I64_FAST },
   eventfd: { args: ['u32', 'i32'], returns: 'i32' },
   socketpair: { args: ['i32', 'i32', 'i32', 'ptr'], returns: 'i32' },
+  ...UNPACE_SYMBOLS,
   getpeername: { args: ['i32', 'ptr', 'ptr'], returns: 'i32' },
   epoll_create1: { args: ['i32'], returns: 'i32' },
   epoll_ctl: { args: ['i32', 'i32', 'i32', 'ptr'], returns: 'i32' },
@@ -189,6 +190,12 @@ export class Kernel {
     return this.#calls.getpeername(descriptor, this.#address.at, this.#addressBytesAt) === 0
   }
 
+  /** A connection within this machine sends without pacing from now on. */
+  unpace(descriptor: number): void {
+    if (this.isConnected(descriptor) && isLoopback(this.#address.bytes))
+      unpace(this.#calls, this.#ffi.ptr, descriptor)
+  }
+
   /**
    * Lowers the priority of this thread by this much below the one it started with: on Linux each thread has its own. A kernel
    * that refuses changes nothing.
@@ -283,6 +290,17 @@ export class Changes {
   number(index: number): number {
     return this.events.getUint32(index * EVENT_BYTES + EVENT_DATA_AT, true)
   }
+}
+
+const AF_INET = 2
+/** Before the last byte of `::1`, and before an IPv4 address in an IPv6 one. */
+const [SHORT, MAPPED] = [new Uint8Array(15), Uint8Array.of(...new Uint8Array(10), 255, 255)]
+
+/** Whether a `struct sockaddr` is of 127.0.0.0/8, also within IPv6, or of ::1. */
+function isLoopback(address: Uint8Array): boolean {
+  if (address[0] === AF_INET) return address[4] === 127
+  const begins = (start: Uint8Array) => start.every((byte, at) => address[8 + at] === byte)
+  return (begins(SHORT) && address[23] === 1) || (begins(MAPPED) && address[20] === 127)
 }
 
 /**

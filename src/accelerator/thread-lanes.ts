@@ -154,7 +154,7 @@ export class ThreadLanes {
     if (now - this.#reportingSince >= REPORT_MS) this.#reportAll()
   }
 
-  /** Ends lanes that did not ask since the last look: the main thread waits at no cost, and knows deadlines. */
+  /** Ends lanes that did not ask since the last check: the main thread waits at no cost, and knows deadlines. */
   sweep(now: number): void {
     for (const [number, { room }] of this.#logs) if (room.count === 0) this.#logs.delete(number)
     for (const lane of this.#lanes) {

@@ -57,8 +57,9 @@ const REST_AFTER_BYTES = 1_048_576
 const IDLE_MS = 500
 
 /**
- * The priority of the thread, below the 0 of all others: small responses go first. Next to a download, p99 of small responses
- * was 13 to 18 times the value without a download at priority 0, and 1.3 to 7 times with this; the download itself keeps its
+ * The priority of the thread, below the 0 of all others: small responses go first. Next to a download, the 99th percentile of
+ * small responses was 13 to 18 times the value without a download at priority 0, and up to 7 times with this; the download
+ * itself keeps its
  * speed while there is a core
  * for it.
  */
@@ -219,6 +220,7 @@ class Thread {
       this.#room ??= this.#kernel.room(COPY_BYTES)
       return new CopiedJob(order, this.#slots, this.#kernel, this.#room)
     }
+    this.#kernel.unpace(order.to)
     const pipe = this.#sparePipes.pop() ?? this.#kernel.pipe(PIPE_BYTES)
     return pipe && new PipedJob(order, this.#slots, this.#kernel, pipe)
   }

@@ -52,7 +52,7 @@ export abstract class LaneEndpoint {
   crash(_error: unknown): void {
     this.leave()
   }
-  /** The other side says nothing more for the lane, or the trunk is gone. */
+  /** The other side has sent its last word for the lane, or the trunk is gone. */
   protected abstract peerIsLeaving(): void
   /** Called when the lane is over on both sides. `isTorn`: the other side's last word did not come. */
   protected abstract done(isTorn: boolean): void

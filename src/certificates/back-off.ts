@@ -1,4 +1,4 @@
-// How long a name waits after a failed order.
+// The time that a name waits after a failed order.
 
 /**
  * The first pause: five attempts within the first hour, the limit of Let's Encrypt for failed checks of one name; then a few a

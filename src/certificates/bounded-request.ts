@@ -1,4 +1,4 @@
-// An HTTPS request whose time and answer are bounded, for authorities and DNS providers.
+// An HTTPS request with bounded time and response, for authorities and DNS providers.
 
 import type { Clock } from './clock.ts'
 

@@ -21,7 +21,7 @@ export type TunnelEnd = Pick<Tunnel, 'kind' | 'name' | 'url' | 'close'>
 
 export interface ClientEnd {
   connect(): Promise<void>
-  /** Takes nothing new, and lets what is in progress finish first. */
+  /** Takes no new requests, and waits for open ones. */
   close(): Promise<void>
   disconnect(): Promise<void>
   http(options: HttpTunnelOptions): Promise<TunnelEnd>

@@ -8,7 +8,7 @@ const LOOK_MS = 500
 const POLLERR = 0x8
 const POLLHUP = 0x10
 
-/** Calls `gone` once. Only pipes are looked at; on Node, which makes no foreign calls, the next write tells. */
+/** Calls `gone` once. Watches pipes only; on Node, which makes no foreign calls, the next write fails. */
 export function onReaderGone(gone: () => void): void {
   try {
     if (!fstatSync(STDOUT).isFIFO()) return

@@ -42,7 +42,7 @@ async function runCommand(argv: readonly string[], out: GatheredSink, log: Gathe
   }
   let unwritten: NodeJS.ErrnoException | undefined
   process.stdout.on('error', (error: NodeJS.ErrnoException) => {
-    // The reader of our stdout has left, as `head` does: there is nothing left to say, so this is a clean end.
+    // The reader of our stdout has left, as `head` does: no output is needed any more, so this is a clean end.
     if (!NO_SPACE.has(error.code ?? '')) return stop.abort()
     // A tunnel goes on without what it would print.
     unwritten = error

@@ -1,4 +1,4 @@
-// Command lines of other tunnels: localtunnels of version 0.2, localtunnel, ngrok, cloudflared, bore and frp. They are read in
+// Command lines of other tunnels: localtunnels of version 0.2.x, localtunnel, ngrok, cloudflared, bore and frp. They are read in
 // our words if they
 // mean the same, and a refusal names our word if they do not.
 

@@ -45,7 +45,7 @@ export function translate(argv: readonly string[]): readonly string[] {
   return COMMANDS.includes(first) ? argv : shareFlags(argv)
 }
 
-/** `--app-ca (appCa)` is for everybody: here it is `--app-ca`, and `app-ca` for who wrote a file. */
+/** `--app-ca (appCa)` is for everybody: here it is `--app-ca`, or `app-ca` for the author of a file. */
 export function asFlags(message: string, isFile = false): string {
   return message.replace(/--([a-z-]+) \([a-z]+[A-Z]\w*\)/g, isFile ? '$1' : '--$1')
 }

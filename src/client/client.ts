@@ -163,8 +163,8 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
   }
 
   /**
-   * Gives all names and ports back, so that no new visitor comes, lets what is in progress finish for up to `drainTimeoutMs`,
-   * then disconnects. New requests go to the other clients of a pool, or to the next client that takes the name; until then
+   * Releases all names and ports, so that no new visitor comes, waits up to `drainTimeoutMs` for open requests, then
+   * disconnects. New requests go to the other clients of a pool, or to the next client that takes the name; until then
    * they are 404. `disconnect()` in the meantime ends the wait.
    */
   async close(): Promise<void> {
@@ -287,7 +287,7 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
   }
 
   /**
-   * Sends a request to the public URL that the server itself answers, after a round trip to this client: `true` when
+   * Sends a request to the public URL, to which the server itself responds after a round trip to this client: `true` when
    * visitors can reach the first tunnel, `false` when they cannot, or nothing came in time. The app is not asked. A tunnel
    * that is not an HTTP one cannot be asked so: `undefined`. On the JSON wire a server may not know its own port: the URL
    * that responds is the tunnel's from then on.
@@ -489,7 +489,7 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
     if (this.#state !== 'connected') return
     const { signal } = this.#stopping
     this.#tries.lost()
-    // Without tunnels there is nothing to come back for.
+    // A client without tunnels has no reason to reconnect.
     const isReconnecting = this.#settings.isReconnecting && this.#tunnels.size > 0
     this.#state = isReconnecting ? 'reconnecting' : 'closed'
     this.emit('disconnected', { error })

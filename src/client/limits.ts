@@ -4,8 +4,8 @@ import { TunnelError } from '../errors.ts'
 import { checkNames, whole } from '../option-names.ts'
 
 /**
- * Every bound of a client that can be changed. Whole numbers; the least is 1 unless `0` is explained. A value outside, or
- * a name that is not here: `OPTION_INVALID`.
+ * Every bound of a client that can be changed. Whole numbers; the minimum is 1 unless `0` is explained. Other values and
+ * unknown names are `OPTION_INVALID`.
  */
 export interface ClientLimits {
   /**

@@ -51,7 +51,7 @@ export const CLIENT_NAMES: Names<TunnelClientOptions> = {
   ),
 }
 
-/** Options of the packages `localtunnels` 0.2 and `localtunnel`, in our words. */
+/** Translates options of the packages `localtunnels` (version 0.2.0) and `localtunnel`. */
 export const CLIENT_HINTS: Readonly<Record<string, string>> = {
   localPort: 'The port of the app is port, and its host is host; the address of the server is server.',
   localHost: 'The host of the app is host, and its port is port; the address of the server is server.',

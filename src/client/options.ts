@@ -6,7 +6,7 @@ import type { WebSocketHandlers } from './origins/app-websocket.ts'
 import type { HandlerServer } from './origins/upgrades.ts'
 
 /**
- * Answers a request in process: the `fetch` of Hono, Elysia, or a plain function. Bodies stream both ways and `request.signal`
+ * Responds to a request in process: the `fetch` of Hono, Elysia, or a plain function. Bodies stream both ways and `request.signal`
  * aborts when the visitor leaves. An error becomes a 500 `HANDLER_FAILED` for the visitor and an `error` event with the same
  * code, whose `cause` is the error. WebSockets: `server.upgrade(request)` with the option `websocket`, as for `Bun.serve`, or
  * `upgradeWebSocket(request)`, as in Deno.
@@ -37,7 +37,7 @@ export interface OriginOptions {
   readonly websocket?: WebSocketHandlers
   /**
    * The app as a folder of files, relative to the working directory. Names that begin with a dot are not served, nor what
-   * links outside the folder lead to. Not there, or not a folder: `OPTION_INVALID`.
+   * links outside the folder lead to. A missing folder is `OPTION_INVALID`.
    */
   readonly folder?: string
   /** Whether a missing page of `folder` gets `/index.html`. Default `false`. */
@@ -112,7 +112,7 @@ export interface SharedTunnelOptions {
  */
 export interface HealthOptions {
   /**
-   * The kind of the check. `tcp`: a connection is enough. `http`: a GET must be answered 200 to 399. Default `http` with a
+   * The kind of the check. `tcp`: a connection is enough. `http`: a GET must return 200 to 399. Default `http` with a
    * `path`, otherwise `tcp`.
    */
   readonly kind?: 'tcp' | 'http'
@@ -167,14 +167,13 @@ export interface AwayOptions {
 /** An HTTP tunnel: `client.http(…)`. */
 export interface HttpTunnelOptions extends OriginOptions, SharedTunnelOptions {
   /**
-   * The app gets webhooks, whose signatures are checked on this machine: the inspector shows what came of it, and with
-   * `require` a request without a valid one gets 401 `SIGNATURE_INVALID` and does not reach the app. Not together with
+   * The app gets webhooks, whose signatures are checked on this machine: the inspector shows the result, and with `require`
+   * a request without a valid one gets 401 `SIGNATURE_INVALID` and does not reach the app. Not together with
    * `protocol`. Default: nothing is checked. If it cannot be used: `OPTION_INVALID`.
    */
   readonly verify?: VerifyOptions
   /**
-   * The name to ask for. Default of the client's own tunnel: `TUNNEL_SUBDOMAIN`, otherwise a slug of `APP_NAME`; else
-   * adjective-noun.
+   * The name to ask for. Default of the client's own tunnel: `TUNNEL_SUBDOMAIN`, otherwise a slug of `APP_NAME`, or adjective-noun.
    * If in use: `name-2`, `name-3`, then random ones, then `NAME_TAKEN`.
    */
   readonly subdomain?: string
@@ -190,8 +189,9 @@ export interface HttpTunnelOptions extends OriginOptions, SharedTunnelOptions {
   readonly routes?: Readonly<Record<string, number | RouteOptions>>
   /**
    * Shares the name with other clients that ask for it like this; requests go to the one with the fewest in progress. With
-   * `affinity` a visitor stays with the client it had first, told by a cookie or by its address; the first client's counts.
-   * Default: the name is this client's alone. One that others hold alone: `NAME_TAKEN`. Streams wire only.
+   * `affinity` a visitor stays with the client it had first, recognised by a cookie or by its address; the setting of the
+   * first client counts. Default: the name is this client's alone. A name that another client does not share: `NAME_TAKEN`.
+   * Streams wire only.
    *
    * `{ to: 'all' }`: every client gets a copy of each request, as webhooks for several developers; see `CopyPool`. Clients that share
    * the name in the other way: `POOL_DIFFERS`.
@@ -206,7 +206,8 @@ export interface HttpTunnelOptions extends OriginOptions, SharedTunnelOptions {
   readonly filter?: string
   /**
    * The time that the app has from the end of a request to the head of the response. Milliseconds. Default: `originTimeoutMs` of the
-   * server. Visitors of a slower app get 504 `ORIGIN_TIMEOUT`. More than the server's `maxResponseTimeoutMs`: `FEATURE_UNSUPPORTED`.
+   * server. Visitors of a slower app get 504 `ORIGIN_TIMEOUT`. A time above the server's `maxResponseTimeoutMs` is
+   * `FEATURE_UNSUPPORTED`.
    * Streams wire only.
    */
   readonly responseTimeoutMs?: number
@@ -232,13 +233,13 @@ export interface HttpTunnelOptions extends OriginOptions, SharedTunnelOptions {
   readonly wildcard?: boolean
   /**
    * The hosts below the name for which a proxy in front of the server may get certificates, whatever strangers ask for: the
-   * labels before the name, such as `['anna', 'a.b']`. Default none: hosts that the app answers for. At most 100, of which the
-   * server takes 20. Anything else, or without `wildcard`: `OPTION_INVALID`.
+   * labels before the name, such as `['anna', 'a.b']`. Default none: hosts that the app responds for. At most 100, of which
+   * the server takes 20. Other values are `OPTION_INVALID`, as is this option without `wildcard`.
    */
   readonly wildcardHosts?: readonly string[]
   /**
-   * Hosts of your own that the tunnel answers besides its name, such as `['www.customer.example']`: their DNS leads to the
-   * server, and the token opens them. Default none. At most 32, otherwise `OPTION_INVALID`. If another tunnel has it:
+   * Hosts of your own that the tunnel has in addition to its name, such as `['www.customer.example']`: their DNS points to
+   * the server, and the token allows them. Default none. At most 32, otherwise `OPTION_INVALID`. If another tunnel has it:
    * `HOST_TAKEN`; if the token does not allow it: `NOT_ALLOWED`. Streams wire only.
    */
   readonly hosts?: readonly string[]
@@ -285,7 +286,7 @@ export interface TcpTunnelOptions extends SharedTunnelOptions {
   readonly health?: HealthOptions
   /**
    * Tells the service who connects: each connection to it begins with a PROXY header of this version, as HAProxy sends
-   * it. The service must be notified to expect one. Default none. Anything else: `OPTION_INVALID`.
+   * it. Configure the service to expect one. Default none. Any other value is `OPTION_INVALID`.
    */
   readonly proxyProtocol?: 'v1' | 'v2'
   /** The time that the service has to accept a connection. Default 10,000 ms. If exceeded: the visitor's is cut. */
@@ -305,8 +306,8 @@ export interface TlsTunnelOptions extends RawTunnelOptions {
   /** Whether the tunnel also receives connections for all names below its own. Default `false`. */
   readonly wildcard?: boolean
   /**
-   * Hosts of your own that the tunnel answers besides its name, such as `['www.customer.example']`: their DNS leads to the
-   * server, and the token opens them. Default none. At most 32, otherwise `OPTION_INVALID`. If another tunnel has it:
+   * Hosts of your own that the tunnel has in addition to its name, such as `['www.customer.example']`: their DNS points to
+   * the server, and the token allows them. Default none. At most 32, otherwise `OPTION_INVALID`. If another tunnel has it:
    * `HOST_TAKEN`; if the token does not allow it: `NOT_ALLOWED`. Streams wire only.
    */
   readonly hosts?: readonly string[]
@@ -426,8 +427,8 @@ export interface TunnelClientOptions extends HttpTunnelOptions {
   /** The private key of `cert` as PEM. Default none. If it does not fit: `OPTION_INVALID`. */
   readonly key?: string
   /**
-   * The public key that the server's certificate must have, besides all else: `sha256//` and base64 of its SHA-256, as curl has
-   * it. Default none: any. Another one: `SERVER_UNTRUSTED`. Not of this form: `OPTION_INVALID`.
+   * The public key that the server's certificate must have, in addition: `sha256//` and base64 of its SHA-256, as in curl.
+   * Default none. A server with a different key is `SERVER_UNTRUSTED`; a malformed value is `OPTION_INVALID`.
    */
   readonly pin?: string
   /**

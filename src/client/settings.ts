@@ -1,4 +1,4 @@
-// Turns a client's options, and its environment, into what it works with. Everything is checked here, once.
+// Turns the options of a client, and its environment, into settings. This is the only place that checks them.
 
 import type { Agent } from 'node:http'
 import { TunnelError } from '../errors.ts'

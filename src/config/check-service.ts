@@ -1,4 +1,4 @@
-// Checks what no table can say of a service: that its keys go together, and that no other service has its name or port.
+// Checks that the keys of a service fit together, and that no other service has its name or port.
 
 import { isReservedName, parseHost, unusedPart } from '../names.ts'
 import { type Check, pathOf } from './check.ts'

@@ -102,7 +102,7 @@ export class RedisDirectory implements Directory {
     return LOGIN.test(message) ? LOGIN_ADVICE : undefined
   }
 
-  /** Redis answered, and waiting does not help: a login or a right is missing. */
+  /** Redis replied, and waiting does not help: a login or a right is missing. */
   isRefused(error: unknown): boolean {
     const cause = this.#causeOf(error)
     return cause.name === 'ReplyError' && !PASSING.test(cause.message)
@@ -267,7 +267,6 @@ function labelOf(url: string): string {
   return url.replace(/\/\/.*@/, '//')
 }
 
-/** A connection to a Redis. */
 export type Connection = Redis
 
 /** Throws `OPTION_INVALID` for a URL that cannot be used. Connects at once, and reconnects until it is closed. */

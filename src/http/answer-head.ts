@@ -36,7 +36,7 @@ export class ResponseHead {
   /** The lines behind the first one, for forwarding. */
   readonly fields: Fields = new Fields()
   readonly isTolerant: boolean
-  /** A head that is not strict, and not complete. */
+  /** The head is neither strict nor complete. */
   loose: LooseHead | undefined
 
   /** Makes a head. `isTolerant`: it reads what an app sent, and not what a server wrote. */
@@ -222,7 +222,7 @@ function isFault(head: ResponseHead, fault: string): false {
   return false
 }
 
-/** The bytes ended inside the head: more of them, unless it already has all it may have. */
+/** The bytes ended inside the head: it needs more, unless it has reached its limit. */
 function wantMore(fields: Fields, start: number, stop: number, maxHeadBytes: number): 0 | -1 {
   return stop < start + maxHeadBytes ? fields.suspend(stop) : -1
 }

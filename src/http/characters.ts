@@ -50,7 +50,7 @@ export function asciiLowerCase(text: string): string {
 
 const { latin1Slice } = Buffer.prototype
 
-/** Each byte as the character of its number. `TextDecoder('latin1')` is windows-1252, `fromCharCode` slow. */
+/** Decodes each byte as the character of its number, because `TextDecoder('latin1')` is windows-1252 and `fromCharCode` is slow. */
 export function latin1(bytes: Uint8Array, start: number, end: number): string {
   return latin1Slice.call(bytes, start, end)
 }

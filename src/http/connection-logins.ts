@@ -1,4 +1,5 @@
-// NTLM, Negotiate (RFC 4559) and Kerberos log a connection in, and not a request: who asks next on that connection is taken for the same user.
+// NTLM, Negotiate (RFC 4559) and Kerberos log a connection in, and not a request: the next request on that connection counts
+// as that of the same user.
 
 import { ascii, BACKSLASH, COMMA, isSpelled, QUOTE, SP, TAB, TOKEN } from './characters.ts'
 

@@ -25,7 +25,7 @@ const VALUE_START = 2
 const VALUE_END = 3
 const KIND = 4
 
-/** Names that one Connection may nominate. More is not a honest sender, and each is compared with every line. */
+/** The maximum number of names in one Connection field. An honest sender has fewer, and each is compared with every line. */
 const MAX_NOMINATED = 32
 
 const EMPTY = new Uint8Array(0)

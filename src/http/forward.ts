@@ -120,7 +120,7 @@ export function forwardRequestHead(head: RequestHead, hop: Hop, into: Uint8Array
 export interface AnswerStyle {
   /** The connection ends behind this response. */
   readonly close: boolean
-  /** The visitor uses HTTP/1.0, and the connection stays open. */
+  /** The connection of a visitor with HTTP/1.0 stays open. */
   readonly keepAlive10: boolean
   /** Whether only the payload of the chunks is passed on. Left out: all of them. */
   readonly dropsChunks?: boolean
@@ -169,7 +169,7 @@ export function forwardResponseHead(
   return fitting(copy(CRLF, 0, 2, into, to), into)
 }
 
-/** Writes the forwarding lines and the blank line when none were given: the same bytes for a whole connection. */
+/** Writes the forwarding lines and the blank line if none were given. They are the same bytes for a whole connection. */
 function writeTail(head: RequestHead, hop: Hop, into: Uint8Array, at: number): number {
   let { tail } = hop
   if (tail === undefined || tail.hostWithPort !== head.hostWithPort) {

@@ -117,7 +117,7 @@ export class HandlerConnection {
     if (this.#switched !== undefined) return this.#switched.ended()
     const exchange = this.#exchange
     if (exchange === undefined) this.#end()
-    // Half a request gets no response: none could be trusted.
+    // An incomplete request gets no response, because none could be trusted.
     else if (!this.#reader.isComplete) this.#cut(new Error('the request body ended early'))
   }
 
@@ -143,7 +143,7 @@ export class HandlerConnection {
     while (at < bytes.length && !this.#isClosed) {
       const exchange = this.#exchange
       if (exchange !== undefined && reader.isComplete) {
-        // The next request waits until this one is responded to.
+        // The next request waits for the response to this one.
         this.#backlog.adopt(bytes, at, bytes.length)
         if (this.#backlog.length > (this.#options.maxPipelinedBytes ?? 65_536)) this.#pause()
         return

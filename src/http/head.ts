@@ -77,7 +77,7 @@ export class RequestHead {
 
   #hostWithPort = ''
 
-  /** The target as sent, in whatever form. */
+  /** The original target, in any form. */
   get target(): string {
     return latin1(this.bytes, this.targetStart, this.targetEnd)
   }
@@ -144,7 +144,7 @@ export class RequestHead {
   }
 
   /**
-   * Takes the Host line and says whether it is one to be believed. A connection nearly always repeats its Host, so
+   * Takes the Host line, and returns whether it is valid. A connection nearly always repeats its Host, so
    * the strings of the last one are kept when the bytes are the same.
    */
   takeHost(start: number, end: number): boolean {
@@ -355,7 +355,7 @@ function refuse(head: RequestHead, code: ErrorCode): -1 {
   return -1
 }
 
-/** The bytes ended inside the head: more of them, unless it already has all it may have. */
+/** The bytes ended inside the head: it needs more, unless it has reached its limit. */
 function wantMore(head: RequestHead, start: number, stop: number, maxHeadBytes: number): 0 | -1 {
   return stop < start + maxHeadBytes ? head.fields.suspend(stop) : refuse(head, 'HEAD_TOO_LARGE')
 }

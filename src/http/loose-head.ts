@@ -16,7 +16,6 @@ import { ascii, CR, isForbiddenInValue, LF, latin1 } from './characters.ts'
 import { CONTENT_LENGTH, HOST, kindOf, LOOKALIKE, TRANSFER_ENCODING } from './field-names.ts'
 
 const STATUS_LINE = /^HTTP\/([1-9]\.\d) +([1-9]\d\d(?: .*)?)$/
-/** The beginning of one. */
 const BEGINNING =
   /^(?:(?:H|HT|HTT|HTTP|HTTP\/(?:[1-9](?:\.(?:\d(?: +(?:[1-9]\d?)?)?)?)?)?)$|HTTP\/[1-9]\.\d +[1-9]\d\d(?:[ \r]|$))/
 const BEGINNING_BYTES = 40

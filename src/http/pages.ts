@@ -202,7 +202,7 @@ export function infoPage({ title, text, steps = [], ...frame }: Info): string {
     ([what, command]) => `<li>${escapeHtml(what)}<code>${escapeHtml(command)}</code></li>\n`,
   )
   const list = items.length === 0 ? '' : `<ol>\n${items.join('')}</ol>`
-  // The operator's name stands in this place, if there is one.
+  // This is replaced by the operator's name, if there is one.
   const mark =
     list === '' || frame.branding?.name !== undefined ? '' : `<p class="brand">${MARK}localtunnels</p>\n`
   return shell(title, `${mark}<h1>${escapeHtml(title)}</h1>\n<p>${escapeHtml(text)}</p>\n${list}`, frame)

@@ -4,7 +4,7 @@
 const REMEMBERED = 256
 
 export class ClosedStreams {
-  /** Ids in a ring; negative: this side reset the stream. */
+  /** A ring of ids. A negative id: this side reset the stream. */
   readonly #ids = new Int32Array(REMEMBERED)
   #next = 0
 

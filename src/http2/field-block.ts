@@ -1,4 +1,4 @@
-// A field block that comes in several frames, HEADERS and CONTINUATION, until it is whole. Bounded in bytes and in frames.
+// Collects a field block from several frames, HEADERS and CONTINUATION. It has bounds in bytes and in frames.
 
 import { copyBytes, copyOf } from '../bytes.ts'
 

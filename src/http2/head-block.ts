@@ -123,8 +123,8 @@ export function maxTrailerBlockBytes(length: number): number {
 }
 
 /**
- * Encodes the trailer section of a chunked body, which `BodyFramer` judged: its lines and the blank line in bytes[start, end). Answers
- * where the block ends, which is `at` when there is no trailer.
+ * Encodes the trailer section of a chunked body, which `BodyFramer` judged: its lines and the blank line in bytes[start,
+ * end). Returns where the block ends, which is `at` when there is no trailer.
  */
 export function encodeTrailers(
   encoder: FieldEncoder,

@@ -77,7 +77,7 @@ export class HpackEncoder {
         into[at] = 0x80 | index
         return at + 1
       }
-    // Not indexed: what is not in the static table is rare.
+    // Not indexed, because entries that are not in the static table are rare.
     into[at] = STATUS
     into[at + 1] = 3
     into[at + 2] = 0x30 + Math.trunc(status / 100)
@@ -118,7 +118,7 @@ export class HpackEncoder {
     }
     const table = this.#table
     const size = nameLength + end - start + ENTRY_OVERHEAD
-    // An entry that pushes most others out is not worth it.
+    // An entry that displaces most others is not stored.
     if (indexing === INDEXED && size <= (table.maxBytes * 3) >> 2) {
       const hash = hashOf(bytes, start, end, nameHash)
       this.#pairs ??= new Int32Array(SLOTS)

@@ -1,4 +1,4 @@
-// A tunnel of a dev server that restarts within its process: the name stays, and nothing is asked for twice.
+// The tunnel of a dev server that restarts within its process: it keeps its name, and registers once.
 
 import type { OriginOptions } from '../client/options.ts'
 import { TunnelError } from '../errors.ts'

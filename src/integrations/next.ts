@@ -1,4 +1,4 @@
-// `localtunnels/next`: the dev server of Next answers to the public host that `localtunnels run` gave it.
+// `localtunnels/next`: the dev server of Next accepts the public host that `localtunnels run` gave it.
 //
 //   // next.config.mjs, started as: localtunnels run -- next dev
 //   import { withLocaltunnels } from 'localtunnels/next'

@@ -22,7 +22,7 @@ interface Nuxt {
 }
 
 /**
- * A module of Nuxt: reserves a name when the dev server starts, lets it answer to that host, and shows the URL. A tunnel that cannot
+ * A module of Nuxt: reserves a name when the dev server starts, lets it accept that host, and shows the URL. A tunnel that cannot
  * be made is one line, and the dev server starts without. Needs `server`, or `TUNNEL_SERVER`. Builds have no tunnel.
  */
 export default async function localtunnels(

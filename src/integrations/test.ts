@@ -22,7 +22,7 @@ const EVERY_REQUEST = { rate: 0, port: false } as const
 export type TestTunnelOptions = TunnelClientOptions
 
 export interface TestTunnel extends AsyncDisposable {
-  /** `http://127.0.0.1:40123` of the server on this machine; otherwise what the server named gave. */
+  /** `http://127.0.0.1:40123` of the server on this machine; otherwise the URL from the named server. */
   readonly url: string
   /** The client: its events, and everything else it can do. */
   readonly client: TunnelClient

@@ -11,7 +11,7 @@ import { HeldTunnel } from './held-tunnel.ts'
 export type ViteTunnelOptions = DevTunnelOptions
 
 /**
- * Reserves a name when the dev server starts, lets it answer to that host, and shows the URL with Vite's own. `t` and enter
+ * Reserves a name when the dev server starts, lets it accept that host, and shows the URL with Vite's own. `t` and enter
  * pause the tunnel and open it again. A tunnel that cannot be made is one line, and the dev server starts without. Needs
  * `server`, or `TUNNEL_SERVER`.
  */

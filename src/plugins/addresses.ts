@@ -6,7 +6,10 @@ import { TunnelError } from '../errors.ts'
 import { Networks, plainAddress } from '../networks.ts'
 import type { Admittance, Guard, Refusal } from '../plugin.ts'
 
-/** Entries of both lists together; more: `OPTION_INVALID`. A client can send them without pause, and this many take 1.2 ms. */
+/**
+ * The maximum number of entries in both lists together. If exceeded: `OPTION_INVALID`. A client can send them without pause,
+ * and this many take 1.2 ms.
+ */
 const MAX_ENTRIES = 1_000
 
 const REFUSED: Refusal = { code: 'ADDRESS_REFUSED' }

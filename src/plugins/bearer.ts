@@ -31,7 +31,7 @@ export class Bearer implements Way {
     if (token === undefined) return undefined
     const hash = sha256(token)
     let isKnown = false
-    // All are compared, so that time says nothing about which one matched.
+    // Compares all of them, so that the time does not show which one matched.
     for (const one of this.#hashes)
       if (one.length === hash.length && timingSafeEqual(one, hash)) isKnown = true
     return isKnown ? this.#entry : DENIED

@@ -21,7 +21,7 @@ function claimOf(payload: JWTPayload, name: string): unknown {
   return Object.hasOwn(payload, name) ? payload[name] : undefined
 }
 
-/** Whether `*` of the pattern can stand for what the text has there. In linear steps for each star: claims come from strangers. */
+/** Whether `*` of the pattern matches the text there. Takes linear time for each star, because claims come from strangers. */
 function fitsPattern(pattern: string, text: string): boolean {
   const [first = '', ...rest] = pattern.split('*')
   const last = rest.pop()

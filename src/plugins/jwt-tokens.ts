@@ -147,7 +147,7 @@ async function claimsOf(
   try {
     return await verifyJwt(token, keys, { issuer, audience })
   } catch (error) {
-    // Its signature is good: it says nothing to a stranger.
+    // Its signature is valid, so this detail does not reach a stranger.
     if (error instanceof Error && 'code' in error && error.code === 'ERR_JWT_EXPIRED') return 'TOKEN_EXPIRED'
     return (await isUnreachable(error)) ? 'ISSUER_UNAVAILABLE' : 'TOKEN_REFUSED'
   }

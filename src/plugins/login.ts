@@ -145,7 +145,7 @@ type Email =
 
 function emailOf({ email, email_verified }: Readonly<Record<string, unknown>>): Email {
   return typeof email === 'string'
-    ? { address: email, isVerified: email_verified === true }
+    ? { address: email, isVerified: email_verified === true || email_verified === 'true' }
     : { address: undefined, isVerified: false }
 }
 

@@ -1,4 +1,4 @@
-// Sessions of browsers that were let in: signed cookies, and what of them has ended before its time.
+// Sessions of browsers: signed cookies, and the sessions that ended early.
 
 import { randomBytes } from 'node:crypto'
 import { isSurelyBelow } from '../http/path-rules.ts'
@@ -16,7 +16,10 @@ import type { Request, SessionTerms, Way, WayKind } from './way.ts'
 const SECURE_COOKIE = '__Host-localtunnels'
 /** The cookie for http, because `__Host-` needs https. */
 const PLAIN_COOKIE = 'localtunnels-guard'
-/** Logins of one browser in progress: it opens several tabs at once when it starts, and each begins one. A cookie each, as answers cross. */
+/**
+ * Logins of one browser in progress: it opens several tabs at once when it starts, and each begins one. A cookie each, because
+ * responses cross.
+ */
 const LOGINS = [0, 1, 2, 3, 4, 5, 6, 7]
 const SECURE_LOGINS = LOGINS.map(number => `${SECURE_COOKIE}-login-${number}`)
 const PLAIN_LOGINS = LOGINS.map(number => `${PLAIN_COOKIE}-login-${number}`)

@@ -1,4 +1,4 @@
-// The end of a server: waits until all is over, and until all visitors have left, each for a bounded time.
+// The end of a server: waits for open requests, and until all visitors have left, each for a bounded time.
 
 import { deferred } from '../deferred.ts'
 import { eventLoop } from '../event-loop.ts'

@@ -1,4 +1,4 @@
-// Changed settings of a running server: what cannot change then, and what it revokes.
+// Changed settings of a running server: checks which can change, and revokes tunnels that they no longer allow.
 
 import { TunnelError } from '../errors.ts'
 import type { ClientConnection } from './contracts/clients.ts'
@@ -39,7 +39,7 @@ export function settingsAfter(now: ServerSettings, options: TunnelServerOptions)
 
 const isThere = (value: unknown): string => (value === undefined ? 'none' : 'some')
 
-/** Takes back what the new settings do not allow. Nothing else is touched. */
+/** Revokes everything that the new settings do not allow, and nothing else. */
 export function takeBack(
   settings: ServerSettings,
   clients: Iterable<ClientConnection>,

@@ -285,7 +285,7 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
     const { settings, parts } = this.#context
     await parts.load(settings)
     try {
-      // Who comes by a socket that listens already is there at once: everything else is ready before.
+      // Visitors of an inherited socket can arrive at once, so everything else is ready before.
       await parts.start(this.#whole)
       await this.#listeners.open()
       await parts.listening()

@@ -1,4 +1,4 @@
-// From what a server counts to what it says of itself.
+// Translates the counters of a server to its public statistics.
 
 import type { ServerContext } from './context/server-context.ts'
 import type { ServerStats } from './settings/stats.ts'

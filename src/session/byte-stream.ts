@@ -7,8 +7,8 @@ import type { Socket, Splice, SpliceDone } from '../socket.ts'
 /** A receiver of the events of a stream. After `reset` and after both ends nothing follows. */
 export interface StreamHandler {
   /**
-   * Called when bytes[start, end) arrived: at least one. The array is the handler's until it returns: copy bytes that have to wait.
-   * Call `stream.consumed` once they were sent.
+   * Called when bytes[start, end) arrived: at least one. The array is the handler's until it returns: copy bytes that have to
+   * wait. Call `stream.consumed` once they were sent.
    */
   received(bytes: Uint8Array, start: number, end: number): void
   /** Called when the bytes that `write` had to queue are sent: write again. */
@@ -42,7 +42,7 @@ export interface ByteStream {
    * The other side's turn stops it: what it asked for may be small.
    */
   writeFrom(from: Pick<Socket, 'spliceTo'>, limitBytes: number, done: SpliceDone): Splice | undefined
-  /** Bytes go on a connection that carries no other stream from now on, if there is one. */
+  /** Moves the stream to a connection that carries no other one, if there is such a connection. */
   moveToLink(): void
   /** Lets another thread move the bytes of the other side, if they come on such a connection: see `Socket.requestSplice`. */
   requestSplice(): void

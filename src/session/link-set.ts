@@ -81,7 +81,7 @@ export class LinkSet implements LinkOwner {
 
   // ── Sending ────────────────────────────────────────────────────────────────────────────────────────────────
 
-  /** Puts what a stream sends on a free link, once all before it is framed; asks for one when none is free. */
+  /** Moves a stream to a free link, once all earlier bytes are framed. Asks for a link if none is free. */
   move(stream: Stream): Link | undefined {
     if (stream.queue.length > 0) return undefined
     const link = this.#freeFor(stream)

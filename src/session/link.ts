@@ -142,7 +142,7 @@ export class Link {
     return this.#unsent.send(this.#socket, bytes, start, end) === count
   }
 
-  /** Sends what comes on a socket, up to `limitBytes`, behind what was sent; not while something waits here. */
+  /** Sends the bytes of a socket, up to `limitBytes`, after earlier ones; not while bytes wait here. */
   sendFrom(from: Pick<Socket, 'spliceTo'>, limitBytes: number, done: SpliceDone): Splice | undefined {
     if (this.#isClosed || !this.#unsent.isEmpty || this.#outgoing !== undefined) return undefined
     this.#outgoing = from.spliceTo?.(this.#socket, limitBytes, movedBytes => {

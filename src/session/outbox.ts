@@ -162,7 +162,7 @@ export class Outbox {
     if (this.#grow(needed)) return
     this.flush()
     if (this.#batchEnd + needed <= this.batch.length) return
-    // The carrier is stuck. Data waits in the streams; what gathers here is what the other side made us answer.
+    // The carrier is stuck. Data waits in the streams; these are replies that the other side caused.
     const twice = this.batch.length * 2
     const most = this.#carrier.headroom + this.#maxBacklogBytes
     const isOver = this.#batchEnd + needed > most

@@ -48,7 +48,7 @@ const MAX_CLIENT_MESSAGES_PER_SECOND = 1_024
  * it.
  */
 const MESSAGES_FOR_A_TUNNEL = 4
-/** A message of ordinary length. A message with routes may be some times as long. */
+/** The ordinary length of a message. A message with routes may be several times as long. */
 const BYTES_OF_A_MESSAGE = 1_024
 
 /**

@@ -288,7 +288,6 @@ export class Connection implements Socket, Source, Lender {
     this.terminate()
   }
 
-  /** Called when Bun has closed the connection. */
   closed(error?: Error): void {
     const { dialling } = this
     this.pass?.left()

@@ -20,7 +20,7 @@ export interface BoundPort {
 export interface BindOptions {
   readonly hostname: string
   readonly port: number
-  /** A datagram came from an address; it can be answered there. The array is the caller's to keep. */
+  /** A datagram came from an address; a reply can go there. The array is the caller's to keep. */
   received(datagram: Uint8Array, port: number, address: string): void
   /** A datagram came that is one too many in this turn of the event loop. */
   dropped(): void
@@ -84,7 +84,7 @@ export async function bindBun(options: BindOptions): Promise<BoundPort> {
     socket: {
       data(_socket, datagram, port, address) {
         const isInTime = queue?.heard() !== false
-        // A visitor at port 0 cannot be answered.
+        // No reply can reach a visitor at port 0.
         if (port === 0) return
         try {
           if (isInTime) options.received(datagram, port, address)

@@ -60,7 +60,7 @@ export interface QuicListening {
   cut(): void
 }
 
-/** The bytes that may be in transit up before the code here has read them; see `HELD_BYTES` for what it keeps then. */
+/** The bytes that a visitor may send before the code here has read them; see `HELD_BYTES` for the stored part. */
 const WINDOW_BYTES = 262_144
 /** A visitor that is gone without a word: its connection is closed after this many seconds of silence. */
 const SILENT_SECONDS = 30
@@ -138,7 +138,7 @@ function entryOf({ cert, key }: ServerTls): Quic.SNIEntry {
   return { keys: [createPrivateKey(key)], certs: chain.map(pem => Buffer.from(pem)) }
 }
 
-/** Returns what the runtime lacks. `undefined` if a request and its response passed as a server needs it. */
+/** Returns the missing feature of the runtime. `undefined` if a request and its response passed correctly. */
 export async function quicFault(certificate: ServerTls): Promise<string | undefined> {
   let listening: QuicListening | undefined
   try {

@@ -74,7 +74,7 @@ export function peerCertificate(raw: RawSocket): X509Certificate | undefined {
   return untyped(raw).getPeerX509Certificate?.()
 }
 
-/** Speaks TLS as the server on a connection of which `first` was read already. Events go to `events`, with `secured` as data. */
+/** Starts TLS as the server on a connection; `first` was read from it already. Events go to `events`, with `secured` as data. */
 export function beginTls(
   raw: RawSocket,
   first: Uint8Array,

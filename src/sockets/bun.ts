@@ -9,6 +9,7 @@
 import { deferred } from '../deferred.ts'
 import { freeDescriptors } from '../descriptors.ts'
 import { TunnelError } from '../errors.ts'
+import { loadFfi, openLibc, UNPACE_SYMBOLS, unpace } from '../libc.ts'
 import type { Address, Dial, Socket, SocketHandler, TlsOptions, Via } from '../socket.ts'
 import { Connection, type Owner, type Pass } from './bun-connection.ts'
 import {
@@ -70,9 +71,9 @@ export interface ListenOptions<P extends Pass = Pass> {
   chooseProtocol?(offered: readonly string[]): string | undefined
   /** The system accepted a connection; TLS has not begun. `undefined`: it is cut at once. Default: all come in. */
   admit?(socket: Socket): P | undefined
-  /** A connection came in. The handler returned hears of everything that happens on it. */
+  /** Called for a new connection. The returned handler gets its events. */
   accept(socket: Socket, pass: P | undefined): SocketHandler
-  /** A handler threw. Its connection is cut for it; the others go on. */
+  /** A handler threw an error: its connection is cut, and the others continue. */
   failed?(error: Error): void
 }
 
@@ -220,6 +221,7 @@ export function listenBun<P extends Pass>(options: ListenOptions<P>): Listening 
     unix === undefined
       ? Bun.listen<Connection>({ ...at, ...rest })
       : Bun.listen<Connection>({ unix, ...rest })
+  if (unix === undefined && /^(?:127\.|::1$|localhost$)/.test(hostname)) unpaced(descriptorOf(listener))
   let isStopped = false
   return {
     port: inherited?.port ?? ('port' in listener ? (listener.port ?? 0) : 0),
@@ -233,7 +235,7 @@ export function listenBun<P extends Pass>(options: ListenOptions<P>): Listening 
       if (closeActive) securing?.cut()
     },
     async prepareTls({ cert, key, ciphers = FORWARD_SECRET_CIPHERS }) {
-      // An empty text would be taken for none, and no handshake would ever succeed.
+      // An empty text would count as none, and every handshake would fail.
       if (cert === '' || key === '') throw failure('ERR_TLS', 'the certificate or the key is empty')
       const context = await secureContext({ cert, key, ciphers })
       const fault = await replacementFault({ cert, key }, context)
@@ -246,6 +248,17 @@ export function listenBun<P extends Pass>(options: ListenOptions<P>): Listening 
         owner.context = context
       }
     },
+  }
+}
+
+/** The connections of a listener for this machine alone are within it. */
+function unpaced(descriptor: number | undefined): void {
+  if (process.platform !== 'linux' || descriptor === undefined) return
+  try {
+    const ffi = loadFfi()
+    unpace(openLibc(ffi, UNPACE_SYMBOLS), ffi.ptr, descriptor)
+  } catch {
+    // Slower without it.
   }
 }
 

@@ -24,7 +24,6 @@ const ADDRESS_BYTES = 128
 /** The address `::1`. */
 const LOOPBACK = Buffer.from([...new Uint8Array(15), 1])
 
-/** An inherited socket. */
 export interface InheritedSocket {
   readonly descriptor: number
   readonly port: number

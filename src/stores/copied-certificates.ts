@@ -10,7 +10,7 @@ import type {
   StoredRefusal,
 } from '../store.ts'
 
-/** Orders are made only while `shared` answers: it decides who makes them. */
+/** Orders are made only while `shared` responds: it decides who makes them. */
 export class CopiedCertificates implements CertificateStore {
   readonly #own: CertificateStore
   readonly #shared: CertificateStore

@@ -16,7 +16,7 @@ const SPANS: Readonly<
   day: { number: 2, ms: DAY_MS, keptMs: 1_096 * DAY_MS },
 }
 
-/** Lines of the audit log that are kept. */
+/** The number of stored lines of the audit log. */
 const MAX_AUDIT_LINES = 100_000
 
 const SCHEMA = `

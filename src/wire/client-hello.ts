@@ -1,4 +1,4 @@
-// The first bytes of a TLS connection: the name the visitor asks for (SNI), read without decrypting or answering.
+// The first bytes of a TLS connection: the name the visitor asks for (SNI), read without decrypting or replying.
 //
 //   record      │ 22 │ 3, any │ length │ fragment of the handshake … │   the hello may lie in several records,
 //   handshake   │ 1 │ length, 3 bytes │ hello │                         and a record in several reads
@@ -108,7 +108,7 @@ export class ClientHelloReader {
     return length < HELLO_HEADER_BYTES ? undefined : HELLO_HEADER_BYTES + readU24(all, 1) - length
   }
 
-  /** Whether the record ends with the hello at the latest: nothing may follow it there before it is answered. */
+  /** Whether the record ends with the hello at the latest: nothing may follow it there before the reply. */
   #checkRecord(): HelloVerdict | undefined {
     const missing = this.#missing
     if (missing === undefined) return undefined
@@ -263,7 +263,7 @@ function readU24(bytes: Uint8Array, at: number): number {
 
 // ── Answering without speaking TLS ─────────────────────────────────────────────────────────────────────────────
 
-/** A fatal alert in the clear, as it may answer a hello: then the connection closes (RFC 8446 section 6). */
+/** An unencrypted fatal alert, as a reply to a hello: then the connection closes (RFC 8446 section 6). */
 function fatalAlert(description: number): Uint8Array {
   return Uint8Array.of(21, 3, 3, 0, 2, 2, description)
 }
@@ -273,7 +273,7 @@ export function unrecognizedNameAlert(): Uint8Array {
   return fatalAlert(112)
 }
 
-/** The host is known, but no client answers for it now: `internal_error`, 80. A new array each time. */
+/** The host is known, but it has no client now: `internal_error`, 80. A new array each time. */
 export function internalErrorAlert(): Uint8Array {
   return fatalAlert(80)
 }

@@ -36,7 +36,7 @@ export type Affinity = 'none' | 'cookie' | 'address' | 'all'
 /** The response that the visitor gets from a pool where all clients get a copy: `first`, the label of a client, or a status. */
 export type PoolResponse = string | number
 
-/** A message to the server: requests a tunnel. Answered with `granted` or `refused` that carries the same `ref`. */
+/** A message to the server: requests a tunnel. The reply is `granted` or `refused` with the same `ref`. */
 export interface Register extends HostRewrite {
   readonly type: 'register'
   /** The client's own number for this tunnel; unique among its registrations. */
@@ -518,7 +518,7 @@ function parseFields(json: Uint8Array): ({ readonly type: string } & Record<stri
     const fields = Object.assign(Object.create(null), value)
     return typeof fields.type === 'string' ? fields : undefined
   } catch {
-    // Not JSON or not UTF-8: the caller ends the session, there is nothing to add.
+    // Not JSON or not UTF-8: the caller ends the session.
     return undefined
   }
 }

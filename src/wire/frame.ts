@@ -56,8 +56,8 @@ export const MAX_FRAME_TYPE = 11
 export const STREAMS_SUBPROTOCOL = 'localtunnels.streams.1'
 
 /**
- * The first subprotocol that our client offers, in front of the streams wire. Servers that negotiate nothing answer
- * with whatever was offered first (Bun and `ws` both do), and must not be taken for servers of the streams wire.
+ * The first subprotocol that our client offers, in front of the streams wire. Servers that negotiate nothing repeat the first
+ * offer (Bun and `ws` both do), and must not be taken for servers of the streams wire.
  */
 export const TEXT_SUBPROTOCOL = 'localtunnels.json'
 
@@ -143,7 +143,7 @@ const BYTES_LIKE_A_FRAME = 512
 /** An incremental frame parser. Holds at most one header and one control payload, never data. */
 export class FrameDecoder {
   readonly #handler: FrameHandler
-  /** Collects a header or a control payload that was cut by the slicing. */
+  /** Collects a header or a control payload that arrived in pieces. */
   #partial: Uint8Array = new Uint8Array(PARTIAL_BYTES)
   #partialLength = 0
   #inPayload = false

@@ -70,7 +70,7 @@ export function formatIp(bytes: Uint8Array): string {
   return `${hex(groups.slice(0, runStart))}::${hex(groups.slice(runStart + runLength))}`
 }
 
-/** Returns sixteen bytes for either kind, with an IPv4 address mapped. */
+/** Returns sixteen bytes for both kinds of addresses; an IPv4 address is mapped. */
 export function widen(bytes: Uint8Array): Uint8Array {
   return bytes.length === 16 ? bytes : Uint8Array.of(0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, ...bytes)
 }

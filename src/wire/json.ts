@@ -1,4 +1,4 @@
-// The JSON wire: one message per request and per answer, as existing localtunnels clients and servers speak it.
+// The JSON wire: one message per request and per response, as existing localtunnels clients and servers speak it.
 //
 //   C dials ── S: connected
 //   C: ready{app} ── S: registered{app, url}, or subdomain_taken{app} and the client asks for another name

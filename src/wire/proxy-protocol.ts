@@ -198,7 +198,7 @@ function routeOf(bytes: Uint8Array, family: number): ProxiedRoute {
   }
 }
 
-/** Reads the TLVs from `at` to the end. A text says what is wrong with them. */
+/** Reads the TLVs from `at` to the end. Returns a text with the fault if they are invalid. */
 function readExtras(header: Uint8Array, at: number): { isTls: boolean } | string {
   let isTls = false
   while (at < header.length) {

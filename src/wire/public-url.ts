@@ -1,4 +1,4 @@
-// Where visitors find a tunnel, as a server says it. It is shown, given to programs and asked by the probe.
+// The public URL of a tunnel from the server. The client shows it, passes it to programs and probes it.
 
 const SCHEMES: ReadonlySet<string> = new Set(['http:', 'https:', 'tcp:', 'udp:', 'tls:', 'private:'])
 const MAX_CHARS = 2_048

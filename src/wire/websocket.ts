@@ -395,7 +395,7 @@ class TextCollector {
       for (const piece of pieces) text += whole.decode(piece, { stream: true })
       return text + whole.decode(rest)
     } catch {
-      // Not UTF-8: the caller fails with the code for it.
+      // The text is not UTF-8: the caller fails with the code for that.
       return undefined
     }
   }
@@ -422,7 +422,7 @@ function decodeText(bytes: Uint8Array): string | undefined {
   try {
     return decoder.decode(bytes)
   } catch {
-    // Not UTF-8: the caller fails with the code for it.
+    // The text is not UTF-8: the caller fails with the code for that.
     return undefined
   }
 }

@@ -82,8 +82,9 @@ for (const [file, flags, ways] of SUITES) {
             BENCH_TUNNEL: TUNNEL,
             BROKEN: way,
             BENCH_START_MS: way === 'missing' ? '1500' : '8000',
-            // It asks a few times only.
+            // They ask a few times only.
             ...(file === 'fidelity.ts' && { BROKEN_EVERY: '2' }),
+            ...(/wan|echo/.test(file + flags) && { BROKEN_EVERY: '20' }),
           })
           const [said = printed] = /error: ours: .*/.exec(printed) ?? []
           expect(`${way}: ${said}`).toMatch(/: error: ours: /)

@@ -5,7 +5,7 @@ import { existsSync } from 'node:fs'
 import { chmod, mkdtemp, rm, stat } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { startOnTerminal } from './bin.ts'
+import { start, startOnTerminal } from './bin.ts'
 
 const bin = join(import.meta.dir, '../../bin/localtunnels.ts')
 const state = await mkdtemp(join(tmpdir(), 'localtunnels-admin-cli-'))
@@ -83,3 +83,20 @@ test('the commands find the server that this user started, and act on it', async
   }
   expect(server.exitCode).toBe(0)
 }, 20_000)
+
+test('below a path of a site, open also says where the page is there', async () => {
+  const flags = ['--base-path', '/tunnel/', '--public-url', 'https://site.example', '--token', 's3cret']
+  await using server = start(
+    ['server', '--port', '0', '--host', '127.0.0.1', '--admin', '127.0.0.1:0', ...flags],
+    { XDG_STATE_HOME: state },
+  )
+  await server.printed(/The admin listener is at/)
+  const { url, token } = JSON.parse(await Bun.file(join(state, 'localtunnels/admin.json')).text())
+  const { out, err } = await run('open')
+  expect(out).toBe(`${url}/#${token}\n`)
+  expect(err).toBe(`If the proxy passes this path on: https://site.example/tunnel/admin/#${token}\n`)
+  expect(JSON.parse((await run('open', '--json')).out)).toEqual({
+    url: `${url}/#${token}`,
+    siteUrl: `https://site.example/tunnel/admin/#${token}`,
+  })
+})

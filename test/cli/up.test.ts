@@ -514,12 +514,16 @@ describe('up', () => {
   })
 
   test('serves folders, relative to the file', async () => {
-    const { write, visit, files } = await setting()
+    const { write, visit, files, server } = await setting()
     await mkdir(files.path('dist'))
     await files.write('dist/index.html', 'a page')
-    const run = up(await write('pages = { folder = "dist" }'))
-    await inForce(run, 1)
+    const run = up(
+      await write('pages = { folder = "dist" }', 'below = { folder = "dist", strip-prefix = "/app" }'),
+    )
+    await inForce(run, 2)
     expect(await visit('pages')).toBe('a page')
+    const below = await fetch(`http://127.0.0.1:${server.port}/app/`, { headers: { host: 'below.localhost' } })
+    expect(await below.text()).toBe('a page')
   })
 
   test('ends with one line for each reason when it cannot begin', async () => {

@@ -138,5 +138,5 @@ test('a page says when to try again, because a person does not see the header', 
 
 test('a flag in what to do is one word on a narrow screen', () => {
   const { body } = read(errorAnswer('ORIGIN_TIMEOUT', { ...options, page: errorPage }))
-  expect(body).toContain('raise <span class="flag">--origin-timeout</span> on the server')
+  expect(body).toContain('<span class="flag">--origin-timeout</span> of the server')
 })

@@ -117,10 +117,11 @@ test('the operator gets to know why a login is refused, in a word', async () => 
   })
 })
 
-test('UserInfo of another subject signs nobody in', async () => {
+test('UserInfo of another subject signs nobody in, and an address is verified if the issuer says so, as a value or as text', async () => {
   const { publicKey, privateKey } = await generateKeyPair('RS256')
   let nonce = ''
   let subject = 'other'
+  let isVerified: unknown = true
   using provider = Bun.serve({
     port: 0,
     hostname: '127.0.0.1',
@@ -128,7 +129,7 @@ test('UserInfo of another subject signs nobody in', async () => {
       const { origin, pathname } = new URL(url)
       if (pathname === '/jwks') return Response.json({ keys: [await exportJWK(publicKey)] })
       if (pathname === '/me')
-        return Response.json({ sub: subject, email: 'anna@example.com', email_verified: true })
+        return Response.json({ sub: subject, email: 'anna@example.com', email_verified: isVerified })
       if (pathname === '/token') {
         const token = new SignJWT({ nonce }).setIssuer(origin).setAudience('server').setSubject('7')
         const signed = token.setIssuedAt().setExpirationTime('1m').setProtectedHeader({ alg: 'RS256' })
@@ -158,6 +159,10 @@ test('UserInfo of another subject signs nobody in', async () => {
   expect((await outcome()).reason).toBe('json_attribute_comparison_failed')
   subject = '7'
   expect((await outcome()).status).toBe(303)
+  // UserInfo of Amazon Cognito and the ID token of Apple say it as text.
+  isVerified = 'true'
+  expect((await outcome()).status).toBe(303)
+  for (isVerified of ['false', '', 1, null]) expect((await outcome()).reason).toBe('email_unverified')
 })
 
 test('the request to the provider has PKCE, state and nonce', async () => {

@@ -1,10 +1,10 @@
-// Before each file: what a connection hands to its handler is overwritten as soon as the handler returns. Who keeps a view of it
-// reads other bytes from then on, and its test fails.
+// Before each file: the bytes that a connection hands to its handler are overwritten as soon as the handler returns. Code that keeps a
+// view of them reads other bytes from then on, and its test fails.
 
 import { Connection } from '../../src/sockets/bun-connection.ts'
 
 const OVERWRITTEN = 0xee
-const { received } = Connection.prototype
+const received: (this: Connection, bytes: Uint8Array) => void = Reflect.get(Connection.prototype, 'received')
 
 Connection.prototype.received = function (bytes: Uint8Array): void {
   const hasHandler = this.handler !== undefined

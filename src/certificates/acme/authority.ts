@@ -147,7 +147,7 @@ export class AcmeAuthority implements Authority {
       try {
         return await this.#finish(continued, attempt)
       } catch (error) {
-        // The authority may have looked while the earlier process was gone: that says nothing of an order that begins now.
+        // The authority may have looked while the earlier process was gone: this does not affect an order that begins now.
         if (!(error instanceof AcmeProblem && isFinal(error))) throw error
       }
     }

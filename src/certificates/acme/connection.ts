@@ -164,10 +164,10 @@ export function isHttps(value: unknown): value is string {
 function jsonOf(text: string): Readonly<Record<string, unknown>> | undefined {
   try {
     const value: unknown = JSON.parse(text)
-    // A record by what the line checks; its fields are checked where they are used.
+    // A record, as the line checks; its fields are checked at their use.
     if (typeof value === 'object' && value !== null) return value as Readonly<Record<string, unknown>>
   } catch {
-    // Not JSON, whatever its type says: without it the response counts as one without fields.
+    // The body is not JSON, whatever its type says: the response counts as one without fields.
   }
   return undefined
 }

@@ -1,4 +1,4 @@
-// Whether DNS leads a host to this server: asked before a certificate is ordered for a host outside of its own domains.
+// Whether DNS points a host to this server. Called before an order of a certificate for a host outside of its own domains.
 
 import { TunnelError } from '../../errors.ts'
 import { DnsLookups } from './dns/lookups.ts'

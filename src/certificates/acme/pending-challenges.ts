@@ -1,4 +1,5 @@
-// Checks to which the server itself responds: HTTP-01 on port 80, TLS-ALPN-01 on port 443. Of a cluster, any server may be asked.
+// Checks to which the server itself responds: HTTP-01 on port 80, TLS-ALPN-01 on port 443. The authority may ask any server of
+// a cluster.
 
 import type { Certificate, ChallengeResponses } from '../../certificates.ts'
 import type { Clock } from '../clock.ts'

@@ -2,7 +2,7 @@
 
 import { type ErrorCode, TunnelError } from '../../errors.ts'
 
-/** Names and reasons are put into messages: what is longer is cut. */
+/** Names and reasons are put into messages: longer texts are cut. */
 const MAX_DETAIL_CHARS = 1_000
 const PREFIX = 'urn:ietf:params:acme:error:'
 
@@ -47,7 +47,7 @@ function typeOf({ type }: ProblemDocument): string {
   return typeof type === 'string' ? type.replace(PREFIX, '').slice(0, 100) : ''
 }
 
-/** Returns a sentence: the detail, the type, and what is said about single names. */
+/** Returns a sentence: the detail, the type, and the problems of single names. */
 function wordsOf(problem: ProblemDocument, status: number): string {
   const parts = [textOf(problem.detail) || (status === 0 ? 'no reason given' : `status ${status}`)]
   if (Array.isArray(problem.subproblems)) {

@@ -154,7 +154,7 @@ async function verify(
   }
 }
 
-/** Whether the server says that clients need no token. In doubt, as when it is away by now, no. */
+/** Whether the server needs no token of clients. `false` if that is unknown, such as when it is away. */
 async function takesAnyone(
   server: string,
   client: LoginSettings['client'],

@@ -1,4 +1,4 @@
-// `localtunnels [port]`: a URL for an app, shown once it responds, and what can be said about the app's responses.
+// `localtunnels [port]`: gives an app a URL, shows it once it responds, and comments on the app's responses.
 
 import { existsSync } from 'node:fs'
 import type { TunnelClientOptions } from '../../client/options.ts'

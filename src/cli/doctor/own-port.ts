@@ -1,4 +1,4 @@
-// Why nothing answers at a port of this machine: nothing listens there, or this user may not.
+// Why nothing responds at a port of this machine: nothing listens there, or this user may not.
 
 import { once } from 'node:events'
 import { createServer } from 'node:net'
@@ -6,7 +6,10 @@ import { networkInterfaces } from 'node:os'
 import { lowPortAdvice } from '../../sockets/low-ports.ts'
 import type { Check } from './checks.ts'
 
-/** A note next to the fault that nothing answers. `undefined`: the address is another machine's, or something listens there by now. */
+/**
+ * A note next to the fault that nothing responds. `undefined`: the address is another machine's, or something listens there by
+ * now.
+ */
 export async function checkOwnPort(address: string, port: number): Promise<Check | undefined> {
   const own = Object.values(networkInterfaces()).flatMap(entries => entries ?? [])
   if (!own.some(entry => entry.address === address)) return undefined

@@ -271,7 +271,7 @@ export class TerminalOutput implements Output {
   #count({ status, durationMs, error }: ResponseEvent): void {
     this.#requests++
     if (status >= 500 || (error !== undefined && error !== 'CANCELLED')) this.#errors++
-    // The end of a WebSocket says nothing of how fast the app is.
+    // The duration of a WebSocket does not show how fast the app is.
     if (status === 101) return
     this.#durations.push(durationMs)
     if (this.#durations.length > MAX_DURATIONS) this.#durations.shift()

@@ -24,7 +24,7 @@ export function addRunCommand(program: Command, actions: Actions): void {
     .description('start a command and share the port that it opens')
     .usage('[options] -- <command>')
     .argument('<command...>', 'such as: npm run dev; it gets its public URL in PUBLIC_URL')
-    // Flags behind the command belong to it.
+    // Flags after the command belong to it.
     .passThroughOptions()
   for (const option of flagOptions(RUN_FLAGS)) run.addOption(option)
   run.action((command: readonly [string, ...string[]]) => {

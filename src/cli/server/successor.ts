@@ -1,4 +1,4 @@
-// A server replaces itself: the program is started again with the sockets that listen, and this one leaves once that one serves.
+// Replaces a server: starts the program again with the listening sockets, and ends this one once the new one serves.
 
 import { ERRORS, type ErrorCode, TunnelError } from '../../errors.ts'
 import type { TotalsEvent } from '../output.ts'
@@ -115,7 +115,7 @@ export function successionOf(environment: Environment): Succession | undefined {
   if (environment[VARIABLE] === undefined || process.send === undefined) return undefined
   delete environment[VARIABLE]
   const say = (word: Word) => {
-    // The other program may be gone, which is nothing to fail for.
+    // The other program may be gone, which is not an error.
     try {
       process.send?.(word)
     } catch {}

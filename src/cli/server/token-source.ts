@@ -15,7 +15,7 @@ const EXPIRY_MS = 500
 const WRITE_MS = 30_000
 
 export class TokenSource {
-  /** The same file, for the admin API: what it changes is noticed as that of any other process is. */
+  /** The same file, for the admin API. Its changes are noticed like those of another process. */
   readonly editable: TokenStore
   readonly #store: TokenStore
   readonly #failed: (error: Error) => void

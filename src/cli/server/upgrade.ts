@@ -1,4 +1,4 @@
-// The program replaces itself by what is installed now: SIGUSR2, or `localtunnels admin upgrade`.
+// Replaces the program by the installed version, after SIGUSR2 or `localtunnels admin upgrade`.
 
 import { deferred } from '../../deferred.ts'
 import { TunnelError } from '../../errors.ts'

@@ -9,7 +9,7 @@ const FILES: readonly string[] = ['', '.development', '.production', '.test'].fl
   `.env${mode}.local`,
 ])
 
-/** Keeps Bun from running and reading what is in the folder, as the launcher in `bin/` does, which has the same options. */
+/** Keeps Bun from running and reading files of the folder, with the same options as the launcher in `bin/`. */
 export const LAUNCH_OPTIONS: readonly string[] = [
   '--use-system-ca',
   '--no-env-file',

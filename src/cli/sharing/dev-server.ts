@@ -1,7 +1,7 @@
 // Recognises a dev server that refuses the public host, and knows the exact fix.
 //
-// The app is asked itself, with the public host, after a response that looks like a refusal: answers of visitors are
-// not looked into, so recognising costs nothing on the way of a request.
+// The app is asked itself, with the public host, after a response that looks like a refusal: responses to visitors are not
+// read, so recognising costs nothing on the way of a request.
 
 import { get as getPlainly, type IncomingMessage } from 'node:http'
 import { get as getSecurely } from 'node:https'
@@ -54,8 +54,8 @@ const BLOCKS: readonly HostBlock[] = [
 ]
 
 /**
- * Asks the app at `origin` for a page as if by `publicUrl`, and returns one line that says what blocks and how to
- * fix it; `undefined` when nothing known does. Never rejects.
+ * Asks the app at `origin` for a page as if by `publicUrl`, and returns one line with the cause of a refusal and its fix.
+ * `undefined` if no known tool refuses. Never rejects.
  */
 export async function explainRefusal(
   origin: string,

@@ -15,7 +15,7 @@ export type EmbeddedOptions = Pick<TunnelServerOptions, 'tcpPorts' | 'udpPorts' 
 /** Listens on 127.0.0.1, on port 8080 when it is free and on any other when it is not. */
 export async function startEmbeddedServer(options: EmbeddedOptions = {}): Promise<ServerEnd> {
   needBun('Without --server a tunnel server runs in this process, which needs Bun, and this is Node.')
-  // Browsers ask for <name>.localhost on ::1 first: another program there would answer in our place.
+  // Browsers ask for <name>.localhost on ::1 first: another program there would respond in our place.
   if (await accepts({ host: '::1', port: USUAL_PORT })) return startOn(0, options)
   try {
     return await startOn(USUAL_PORT, options)
@@ -29,7 +29,7 @@ async function startOn(port: number, options: EmbeddedOptions): Promise<ServerEn
   const server = await createServer({
     ...options,
     port,
-    // Not every address: what was meant for this machine must not be open to the café's network.
+    // Not every address, because a tunnel for this machine must not be open to the network of a café.
     host: '127.0.0.1',
     domains: ['localhost'],
     // The server ends with its only client: no other will return.

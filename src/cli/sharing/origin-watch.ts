@@ -66,7 +66,7 @@ export async function isListening(where: Target['dial']): Promise<boolean> {
 }
 
 /**
- * Dials as requests do: what answers here answers there. Not what the system knows to listen on this machine: an app may be for one
+ * Dials in the same way as requests, so that both agree. Not what the system knows to listen on this machine: an app may be for one
  * connection, or may log each that says nothing.
  */
 export async function accepts(address: Address): Promise<boolean> {

@@ -1,4 +1,4 @@
-// Which answers may be a dev server's refusal of the public host. Apart from `dev-server.ts`, which loads an HTTP client.
+// Finds responses that may be a dev server's refusal of the public host. Apart from `dev-server.ts`, which loads an HTTP client.
 
 import type { TunnelClientEvents } from '../../client/options.ts'
 

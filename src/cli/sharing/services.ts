@@ -51,8 +51,8 @@ export class Services {
   }
 
   /**
-   * Makes these the services that run. Services whose settings are equal stay unchanged; first all others are returned, because
-   * one may want the name that another had, then the new ones are asked for, all at once. While the server is away that takes
+   * Runs these services. Services with equal settings stay unchanged. First all others are released, because a new one may
+   * want their names; then all new ones are registered at once. While the server is away that takes
    * as long as it takes; `superseded` ends the wait, and the asking goes on.
    */
   async apply(wanted: readonly ServiceConfig[], superseded?: AbortSignal): Promise<readonly Refusal[]> {

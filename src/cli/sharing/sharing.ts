@@ -36,7 +36,7 @@ export interface Sharing {
 export interface Shared {
   readonly client: ClientEnd
   readonly run: Run
-  /** Says that an address answers. */
+  /** Reports that an address responds. */
   announce(
     this: void,
     what: Pick<ReadyEvent, 'kind' | 'url' | 'subdomain' | 'origin' | 'inspector' | 'isEnd'>,

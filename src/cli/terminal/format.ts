@@ -40,7 +40,7 @@ export function count(number: number, noun: string): string {
 }
 
 // Controls (Cc) move cursors and change titles; format characters (Cf) and line separators turn text round, hide it or
-// break it. All come from visitors, so all are shown as what they are.
+// break it. All come from visitors, so they are escaped.
 const UNSAFE = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu
 
 /** Returns foreign text with every control and invisible character as `\x1b` or `\u202e`. */

@@ -3,6 +3,7 @@
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { AdminConfig, ServerConfigOptions } from '../../config/server-config.ts'
+import { Networks } from '../../networks.ts'
 import { AdminGateway } from '../../parts/admin/gateway.ts'
 import { AdminSocket } from '../../parts/admin/listener.ts'
 import { boundsOf } from '../../server/settings/bounds.ts'
@@ -54,7 +55,10 @@ export class WorkersAdmin {
       refused: (remoteAddress, code) => refusals.refused({ remoteAddress, wire: 'admin', code }),
       failed,
     })
-    this.#socket = new AdminSocket({ host, port, upgrade, fetch, failed })
+    const trusted = new Networks()
+    for (const proxy of options.trustedProxies ?? []) trusted.add(proxy)
+    const isTrusted = (address: string) => trusted.has(address)
+    this.#socket = new AdminSocket({ host, port, upgrade, isTrusted, fetch, failed })
     const { url = '' } = this.#socket
     keepAccess(environment, { url, token, siteUrl: siteUrlOf(options) })
     const message = `The admin listener is at ${url}. On this machine: localtunnels admin open`

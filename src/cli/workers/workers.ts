@@ -187,7 +187,6 @@ export class Workers {
     await this.#gone()
   }
 
-  /** Kills all workers. */
   async #kill(): Promise<void> {
     this.#isOver = true
     this.tell('SIGKILL')

@@ -74,7 +74,7 @@ export function refusalError(
     const detail = isMissing ? 'The server wants a token, and got none.' : undefined
     return new TunnelError(named as ErrorCode, detail, { cause }) // a key of ERRORS, as just seen
   }
-  // nginx and others say so to plain HTTP on a port of theirs that speaks TLS.
+  // nginx and other servers respond in this way to plain HTTP on a port with TLS.
   if (status === 400 && /plain HTTP request|HTTPS port/i.test(body)) {
     const detail = `The port of ${labelOf(to)} speaks TLS: use https://${to.host}${to.path}.`
     return new TunnelError('SERVER_SCHEME', detail, { cause })
@@ -84,7 +84,7 @@ export function refusalError(
   return new TunnelError(codeOfStatus(status), detail, { cause })
 }
 
-/** A proxy in front answers for a server that restarts: that passes, and must not end the client for good. */
+/** A proxy in front responds for a server that restarts: this passes, and must not end the client for good. */
 function codeOfStatus(status: number): ErrorCode {
   if (status === 401) return 'TOKEN_REFUSED'
   return status >= 500 || status === 408 || status === 429 ? 'SERVER_UNREACHABLE' : 'SERVER_REFUSED'

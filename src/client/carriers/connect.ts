@@ -35,7 +35,7 @@ export function connector(settings: ClientSettings, textWire: TextWire | undefin
   }
 }
 
-/** Returns the protocols to offer to the server. Existing servers answer with the first: see TEXT_SUBPROTOCOL. */
+/** Returns the protocols to offer to the server. Existing servers repeat the first: see TEXT_SUBPROTOCOL. */
 export function protocolsOf({ wire }: ClientSettings): readonly string[] {
   return wire === 'json' ? [] : [TEXT_SUBPROTOCOL, STREAMS_SUBPROTOCOL]
 }

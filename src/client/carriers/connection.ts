@@ -58,7 +58,7 @@ export interface ResponseSeen {
 
 /** A report that a raw connection of a visitor is in transit to the origin. */
 export interface VisitorSeen {
-  /** The same in the report of its end. */
+  /** The same value in the report of its end. */
   readonly id: number
   readonly tunnel: string
   readonly remoteAddress: string
@@ -104,7 +104,7 @@ export interface Connection {
   register(tunnel: TunnelSettings, wish: Wish): Promise<Registration>
   /** Releases a tunnel; the connection goes on, and so does what is in progress, for up to `drainTimeoutMs`. */
   release(registration: Registration): void
-  /** Gives everything back. Resolves once no visitor is left, or after `drainTimeoutMs`, or when the connection is closed. */
+  /** Releases everything. Resolves once no visitor is left, or after `drainTimeoutMs`, or when the connection is closed. */
   drain(): Promise<void>
   /** Says whether the origin of a tunnel can take visitors. */
   health(registration: Registration, isHealthy: boolean): void
@@ -116,7 +116,7 @@ export interface Connection {
   watch(on: boolean, rate: number): void
   /** Ends the connection unless a sign of life arrives in time: after the machine slept. */
   checkAlive(withinMs: number): void
-  /** Gives everything back and closes in good order; what is in progress is cut. */
+  /** Releases everything and closes in good order; open requests are cut. */
   leave(): Promise<void>
   /** Cuts it; `closed` follows. */
   terminate(): void

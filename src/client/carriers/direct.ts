@@ -57,7 +57,7 @@ class Upgrade implements SocketHandler {
   /** A refusal whose body is arriving. */
   #refusal: AnswerHead | undefined
   #carrier: SocketHandler | undefined
-  /** As that of the carrier's handler. */
+  /** The same as in the carrier's handler. */
   #heard: (() => void) | undefined
 
   constructor(request: CarrierRequest, accept: AcceptCarrier) {
@@ -142,7 +142,7 @@ class Upgrade implements SocketHandler {
     if (head === undefined) return this.#fail(new TunnelError('SERVER_REFUSED'))
     this.#received = this.#received.subarray(end)
     if (head.status === 101) return this.#switched(head)
-    // Interim answers, such as 103, come before the real one.
+    // Interim responses, such as 103, come before the real one.
     if (head.status < 200) return this.#readHead()
     this.#refusal = head
     this.#readRefusal(head)

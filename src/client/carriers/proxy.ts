@@ -1,4 +1,4 @@
-// The proxies that a client may go through: what an option or the environment says, read and checked.
+// The proxies that a client may go through: from an option or the environment, read and checked.
 
 import { TunnelError } from '../../errors.ts'
 import type { Address } from '../../socket.ts'
@@ -48,7 +48,7 @@ export function proxyChooser({ proxy, ca }: ProxyOptions, environment: Environme
 /** The variable that is set for such an address. Lower case wins, and an empty one is not set. */
 function variableFor(address: Address, environment: Environment): string | undefined {
   const scheme = address.tls === undefined ? 'http' : 'https'
-  // In a CGI process HTTP_PROXY is the `Proxy` header of a stranger's request (CVE-2016-5385).
+  // HTTP_PROXY of a CGI process is the `Proxy` header of a stranger's request (CVE-2016-5385).
   const isForeign = scheme === 'http' && environment.REQUEST_METHOD !== undefined
   const names = [`${scheme}_proxy`, ...(isForeign ? [] : [`${scheme.toUpperCase()}_PROXY`])]
   return [...names, 'all_proxy', 'ALL_PROXY'].find(name => environment[name])

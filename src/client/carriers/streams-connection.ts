@@ -313,7 +313,7 @@ export class StreamsConnection implements Connection {
       case 'released':
         return this.#forget(message.tunnel)
       case 'revoked':
-        // The server has cut its visitors, and will not answer a release that was in transit.
+        // The server has cut its visitors, and will not reply to a release that was in transit.
         this.#leaving.get(message.tunnel)?.end()
         this.#leaving.delete(message.tunnel)
         this.#forgetOrigins(message.tunnel)

@@ -25,7 +25,7 @@ export function pauseBefore(
       random,
     })
   }
-  // From here on the server is down, and the bound doubles from a second up.
+  // After this number of tries the server counts as down, and the bound doubles from a second up.
   return calculateBackoff(attempt - QUICK_TRIES + 2, { maxMs: maxBackoffMs, random })
 }
 

@@ -4,7 +4,7 @@ const TICK_MS = 1_000
 /** The delay in milliseconds from which a late timer means sleep, not load. */
 const JUMP_MS = 5_000
 
-/** The wall clock, which goes on while the machine sleeps; the monotonic one of some systems does not. */
+/** The system time, which advances while the machine sleeps; the monotonic clock of some systems does not. */
 export interface WallClock {
   now(): number
   /** Calls `tick` every `ms`, until the returned function is called. Does not keep the process alive. */

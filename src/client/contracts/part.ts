@@ -39,7 +39,7 @@ export interface Part {
   start?(): Promise<void>
   /** The client ends; it may start again. */
   stop?(): void
-  /** Reports of visitors that the part wants, in a second; `undefined`: none. */
+  /** The number of reports of visitors per second that the part wants. `undefined` if it wants none. */
   readonly reportRate?: number
   /** Gets them; `undefined`: not yet. */
   readonly reports?: ReportsFollower | undefined

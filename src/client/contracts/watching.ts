@@ -8,7 +8,7 @@ export interface Exchange extends ExchangeRow {
   readonly request: SeenMessage | undefined
   /** The response. `undefined` also if there was none. */
   readonly response: SeenMessage | undefined
-  /** The WebSocket messages and server-sent events, as far as they are stored. */
+  /** The stored WebSocket messages and server-sent events. */
   readonly messages: readonly Frame[]
 }
 
@@ -19,7 +19,7 @@ export interface SeenMessage {
   /** The same as sent: order, case and repeats. */
   readonly fields: readonly Field[]
   readonly trailers: readonly Field[]
-  /** The body as sent, without chunk framing, as far as it is kept. */
+  /** The stored part of the body, without chunk framing. */
   readonly bytes: Uint8Array
   /** Whether there was more of it than is stored. */
   readonly isCut: boolean

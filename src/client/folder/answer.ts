@@ -16,7 +16,7 @@ interface Part {
   readonly end: number
 }
 
-/** Answers with the file at a place; `undefined` when it is gone since it was found. */
+/** Responds with the file at a place; `undefined` when it is gone since it was found. */
 export async function fileAnswer(
   request: Request,
   place: Place,

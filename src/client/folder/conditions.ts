@@ -24,7 +24,7 @@ export function conditionalStatus(headers: Headers, file: Validators): 304 | 412
   return modifiedSince !== undefined && seconds(file.modifiedMs) <= modifiedSince ? 304 : undefined
 }
 
-/** Whether a range of the file may be sent: If-Range names exactly this file, or is not there. */
+/** Whether a range of the file may be sent: the request has no If-Range, or one that names exactly this file. */
 export function mayBeRange(headers: Headers, file: Validators, nowMs: number): boolean {
   const condition = headers.get('if-range')
   if (condition === null || condition === file.etag) return true

@@ -79,7 +79,7 @@ async function unlessAbsent<Found>(look: () => Promise<Found>): Promise<Found | 
 const PIECE_BYTES = 65_536
 
 /**
- * The bytes of a file from `start` up to, not including, `end`, read as fast as they are taken. Closes the handle at the
+ * The bytes of a file from `start` up to, not including, `end`, read at the speed of the reader. Closes the handle at the
  * end, and when the reader stops. A file that became shorter in the meantime is an error, and nothing is put in its place.
  */
 export function bytesOf(handle: FileHandle, start: number, end: number): ReadableStream<Uint8Array> {

@@ -1,4 +1,4 @@
-// Answers requests with the files of a folder. This file decides what a visitor gets for a path.
+// Responds to requests with the files of a folder. This file decides what a visitor gets for a path.
 
 import { resolve } from 'node:path'
 import { fileAnswer, isPageAccepted, notFoundAnswer, plainAnswer } from './answer.ts'
@@ -26,7 +26,7 @@ export function folderHandler(folder: string, isSpa: boolean): (request: Request
   }
 }
 
-/** The file that answers for a path; `slash` when its slash is missing, without which no link of the page would fit. */
+/** The file for a path; `slash` when its slash is missing, without which no link of the page would fit. */
 async function pageAt(root: string, { names, isFolder }: FolderPath): Promise<Place | 'slash' | undefined> {
   const place = await locate(root, names)
   // A file with a slash behind is nothing.

@@ -95,7 +95,7 @@ export class AppWebSocket<Data = unknown> extends EventTarget implements Switche
     return this.#waitingBytes
   }
 
-  /** Sends a message. Answers its bytes; -1 where it waits behind others; 0 where the connection is not open, or was cut for it. */
+  /** Sends a message. Returns its bytes; -1 where it waits behind others; 0 where the connection is not open, or was cut for it. */
   send(message: Message): number {
     if (this.#state !== OPEN) return 0
     const isText = typeof message === 'string'
@@ -121,7 +121,7 @@ export class AppWebSocket<Data = unknown> extends EventTarget implements Switche
 
   // ── Switched ───────────────────────────────────────────────────────────────────────────────────────────────
 
-  /** The answer has switched protocols. */
+  /** The response has switched protocols. */
   begin(sink: HandlerSink): void {
     this.#sink = sink
     this.#state = OPEN

@@ -15,7 +15,7 @@ export interface DatagramOriginOptions {
   /** A flow without datagrams either way for this long ends, milliseconds. */
   readonly idleTimeoutMs: number
   readonly associate: Associate
-  /** The service does not listen. Told once, until it responds again. */
+  /** The service does not listen. Reported once, until it responds again. */
   failed(error: TunnelError): void
 }
 

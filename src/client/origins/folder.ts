@@ -1,4 +1,4 @@
-// Origin as a folder: its files, answered in process by a fetch handler of our own, on either wire.
+// Origin as a folder: its files, served in process by a fetch handler of our own, on either wire.
 
 import { statSync } from 'node:fs'
 import { resolve } from 'node:path'

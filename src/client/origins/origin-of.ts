@@ -1,4 +1,4 @@
-// Where the app is, from the options that say so.
+// Reads the address of the app from the options.
 
 import { TunnelError } from '../../errors.ts'
 import { isValidPort, noPort, parseHost, unusedPart } from '../../names.ts'

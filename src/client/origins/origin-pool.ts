@@ -216,7 +216,7 @@ class OriginConnection implements SocketHandler {
         if (!this.#holds(reader.begunBytes)) this.#fail('TUNNEL_BUSY')
         return
       }
-      // Interim answers have no place on this wire.
+      // Interim responses have no place on this wire.
     } while (!reader.isFinal)
     this.#isLoggedIn ||= head.fields.logsConnectionIn
     // No request of this wire asks for an upgrade.

@@ -8,7 +8,7 @@ import { AppWebSocket, type WebSocketHandlers } from './app-websocket.ts'
 /** The second argument of a `FetchHandler`, as `Bun.serve` has it. */
 export interface HandlerServer {
   /**
-   * Makes a WebSocket of the request; the handler then answers nothing, or anything: it is not looked at. `headers`: more lines of
+   * Makes a WebSocket of the request; the result of the handler is then ignored. `headers`: more lines of
    * the response. `data`: what the socket has as `data`. `false`: the request asks for none. Needs the option `websocket`.
    */
   upgrade(

@@ -34,7 +34,7 @@ export class ConnectOpening implements Opening {
   take(bytes: Uint8Array): { readonly rest: Uint8Array } | undefined {
     if (!this.#hasBegun) throw notAProxy(this.#proxy, 'it spoke before it was asked')
     this.#received = Buffer.concat([this.#received, bytes])
-    // Interim answers may come before the real one; none of them has more room than one.
+    // Interim responses may come before the real one; none of them has more room than one.
     for (let start = 0; ; ) {
       const length = endOfHead(this.#received.subarray(start))
       if (length === -1) break

@@ -10,8 +10,8 @@ import { ConnectOpening } from './connect.ts'
 import { Socks5Opening } from './socks5.ts'
 
 /**
- * Goes through the proxy that `choose` names, and straight to where it names none. Besides what `dial` fails with:
- * `PROXY_FAILED`, `PROXY_AUTH_REFUSED`, and `SERVER_UNREACHABLE` when the proxy says so.
+ * Goes through the proxy that `choose` names, and connects directly if it names none. Rejects as `dial` does, and with
+ * `PROXY_FAILED`, `PROXY_AUTH_REFUSED`, or `SERVER_UNREACHABLE` if the proxy reports that.
  */
 export function dialThrough(choose: ChooseProxy, dial: Dial): Dial {
   return async (wanted, handler, signal) => {
@@ -50,7 +50,7 @@ function failureOf(proxy: ProxySettings, { hasBegun }: Watched, cause: unknown):
   })
 }
 
-/** An opening of which we know how far it came: that says whose fault a failed dial is. */
+/** An opening that records its progress, which shows whose fault a failed dial is. */
 class Watched implements Opening {
   readonly #opening: Opening
   hasBegun = false

@@ -55,7 +55,7 @@ export class Socks5Opening implements Opening {
     if (version !== expected) throw notAProxy(this.#proxy, 'it answered with something that is not SOCKS5')
     if (this.#awaits === 'reply') return this.#reply()
     if (this.#received.length < 2) return undefined
-    // Until it was asked for the connection there is nothing more that it could say.
+    // The proxy has nothing more to send before the request for the connection.
     if (this.#awaits === 'nothing' || this.#received.length > 2) {
       throw notAProxy(this.#proxy, 'it spoke before it was asked')
     }

@@ -40,7 +40,7 @@ export class GuardKeeping {
 
   /** The tunnel is live under this name, at this URL. */
   async granted(name: string, url: string): Promise<void> {
-    // Another client has the name: its links are not ours.
+    // The links of another client with this name are not ours.
     if (name !== this.#name) return
     this.#isResting = false
     const before = this.#kept

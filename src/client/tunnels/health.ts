@@ -25,7 +25,7 @@ export interface HealthProbe {
   readonly bytes: Uint8Array
   /** The next bytes of the app: status of the final response; 0 when it has not come, -1 when it is invalid. */
   read(piece: Uint8Array): number
-  /** The fault of an invalid answer. */
+  /** The fault of an invalid response. */
   readonly fault: string
 }
 
@@ -39,7 +39,7 @@ export type HealthChanged = (isHealthy: boolean, error?: TunnelError) => void
 const HEAD_LIMITS = { maxHeadBytes: 65_536, maxHeaderCount: 200, isOption: false }
 
 export class HealthCheck {
-  /** The verdict: well, until the first check has shown something else. */
+  /** The verdict: healthy until the first check shows the opposite. */
   isHealthy = true
   readonly #origin: Origin
   readonly #settings: HealthSettings

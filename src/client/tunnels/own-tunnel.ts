@@ -19,7 +19,7 @@ import type { Tunnel } from './tunnel.ts'
 import type { TunnelSettings } from './tunnel-settings.ts'
 import type { WantedTunnels } from './wanted-tunnels.ts'
 
-/** Codes that end reconnecting. Not SERVER_REFUSED: some proxies answer 404 while the server behind them restarts. */
+/** Codes that end reconnecting. Not SERVER_REFUSED: some proxies return 404 while the server behind them restarts. */
 const REFUSED_FOR_GOOD: ReadonlySet<string> = new Set([
   'TOKEN_REFUSED',
   'TOKEN_EXPIRED',
@@ -148,7 +148,7 @@ export class OwnTunnel implements Tunnel {
   }
 
   async #sendGuard(): Promise<void> {
-    // While the server is away nothing need be sent: the next registration says it.
+    // No message is needed while the server is away, because the next registration has the state.
     if (this.isRegistered && this.registration !== undefined)
       await this.#connection?.guard?.(this.registration, this.settings)
   }
@@ -186,7 +186,7 @@ export class OwnTunnel implements Tunnel {
     }
     await this.#keeping?.granted(registration.name, registration.url)
     this.#ready.resolve()
-    // Taken back or lost while the secret was written.
+    // The tunnel was revoked or lost while the secret was written.
     if (!this.isRegistered || this.#connection !== connection) return
     // The server keeps the last report, and may be another one now.
     this.#tellHealth()
@@ -319,7 +319,7 @@ export class OwnTunnel implements Tunnel {
       this.registration !== undefined
     )
       return connection.register(this.#wrapped, { name: undefined, port: undefined, resume: undefined })
-    // Of a range, one of many.
+    // One of the tunnels of a range.
     if (isCode(error, 'PORT_TAKEN') && settings.port !== undefined)
       throw new TunnelError('PORT_TAKEN', `The public port ${settings.port} is in use on the server.`, {
         cause: error,

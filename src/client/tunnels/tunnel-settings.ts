@@ -1,4 +1,4 @@
-// One tunnel, as it is to be registered, and what options of every kind have in common.
+// One tunnel in its form for the registration, with the common options of all kinds.
 
 import { TunnelError } from '../../errors.ts'
 import type { GuardOptions } from '../../guard.ts'

@@ -21,7 +21,7 @@ export interface Tunnel extends AsyncDisposable, Watchable {
   readonly droppedDatagrams: number
   /**
    * A link that lets its holder visit, for a tunnel whose guard has `links`. Throws `STATE_INVALID` without one, and
-   * `OPTION_INVALID`. The `id` takes it back.
+   * `OPTION_INVALID`. Pass the `id` to `revokeLink`.
    */
   link(options?: LinkOptions): { readonly url: string; readonly id: string }
   /** Revokes a link: it, the sessions that it started, and the tunnel's open WebSockets end at once. */

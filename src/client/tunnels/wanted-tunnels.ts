@@ -11,7 +11,7 @@ import { OwnTunnel } from './own-tunnel.ts'
 import { ResumeFiles } from './resume-files.ts'
 import type { TunnelSettings } from './tunnel-settings.ts'
 
-/** A tunnel that lost its name or port to another client, while others go on, asks for it again this often. */
+/** The interval at which a tunnel asks again for a name or port that it lost to another client. */
 const ASK_AGAIN_MS = 5_000
 
 export interface WantedOwner {

@@ -1,4 +1,4 @@
-// Reads a TypeScript file: its default export is the configuration. Running it is the user's own wish.
+// Reads a TypeScript file: its default export is the configuration. It runs because the user named it.
 
 import type { Fault } from '../fault.ts'
 import { type Node, type Read, TableBuilder } from '../node.ts'

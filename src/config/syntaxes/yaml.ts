@@ -4,7 +4,7 @@ import { type Document, isAlias, isMap, isScalar, isSeq, type ParsedNode, parseD
 import { type Fault, Lines, type Place } from '../fault.ts'
 import { type Node, type Read, TableBuilder } from '../node.ts'
 
-/** Values of one file. An alias is read again wherever it stands, and ten lines of them could mean a billion values. */
+/** Values of one file. An alias is read again at each place, so ten lines of aliases could mean a billion values. */
 const MAX_VALUES = 20_000
 
 /** The merge key of the older YAML 1.1 that people who share keys with anchors write. In quotes it is a key. */

@@ -22,7 +22,6 @@ export interface Listener {
   close(): Promise<void>
 }
 
-/** All that are open. */
 const open = new Map<string, Listener>()
 let defaultToken: string | undefined
 

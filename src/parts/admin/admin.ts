@@ -29,7 +29,8 @@ export class Admin {
     if (settings.audit !== undefined) audit(whole, new AuditNotes(settings.audit, this.service.failed))
     const { fetch } = new AdminApi(this.service, settings.token)
     try {
-      this.#socket = new AdminSocket({ ...settings, fetch, failed: this.service.failed })
+      const isTrusted = (address: string) => server.settings.trusted?.has(address) === true
+      this.#socket = new AdminSocket({ ...settings, isTrusted, fetch, failed: this.service.failed })
     } catch (error) {
       this.service.stop()
       throw error

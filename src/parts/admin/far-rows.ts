@@ -1,4 +1,4 @@
-// What the other servers of a cluster reported last, so that any of their admin pages shows them all: their busiest tunnels, and
+// Stores the last reports of the other servers of a cluster, so that each admin page shows them all: their busiest tunnels, and
 // the traffic of all their tunnels.
 
 import { objectIn } from '../../directory.ts'
@@ -23,7 +23,7 @@ export interface Reporter {
   ownTraffic(span: Span, fromMs: number, limit: number): readonly Traffic[]
 }
 
-/** When, and what: requests, errors, bytes in and out, durations. */
+/** Time, requests, errors, bytes in and out, durations. */
 type Row = readonly number[]
 type Rows = Record<keyof typeof SPANS, readonly Row[]>
 
@@ -36,7 +36,7 @@ export class FarRows {
   readonly #table: Table
   readonly #own: string
   readonly #timer: ReturnType<typeof setInterval>
-  /** The traffic as last reported: what is past does not change. */
+  /** The traffic as last reported: past rows do not change. */
   #traffic: Rows = { minute: [], hour: [] }
 
   /** Makes the rows. `own`: the id of this server. */

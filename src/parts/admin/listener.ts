@@ -1,6 +1,7 @@
 // Where the admin API listens: a port of its own, or a Unix socket.
 
 import { TunnelError } from '../../errors.ts'
+import { addressBefore } from '../../server/limits/visitor-hop.ts'
 import type { AdminUpgrade } from '../../server/settings/part-options.ts'
 import { MAX_BODY_BYTES } from './api.ts'
 
@@ -14,6 +15,8 @@ export interface ListenerOptions {
   readonly socket?: string | undefined
   /** The upgrade. With it, another program may listen on the same port. */
   readonly upgrade?: AdminUpgrade | undefined
+  /** Whether a proxy in front has this address, which says who asks. */
+  readonly isTrusted: (address: string) => boolean
   /** Serves a request. `address`: of the sender; empty on a Unix socket. */
   readonly fetch: (request: Request, address: string) => Promise<Response>
   readonly failed: (error: Error) => void
@@ -23,11 +26,14 @@ export class AdminSocket {
   readonly #server: Bun.Server<undefined>
 
   /** Listens. Throws `PORT_IN_USE` or `OPTION_INVALID`. */
-  constructor({ host: hostname, port, socket, upgrade, fetch, failed }: ListenerOptions) {
+  constructor({ host: hostname, port, socket, upgrade, isTrusted, fetch, failed }: ListenerOptions) {
     const common = {
       maxRequestBodySize: MAX_BODY_BYTES,
-      fetch: (request: Request, server: Bun.Server<undefined>) =>
-        fetch(request, server.requestIP(request)?.address ?? ''),
+      fetch: (request: Request, server: Bun.Server<undefined>) => {
+        const address = server.requestIP(request)?.address ?? ''
+        const hops = request.headers.get('x-forwarded-for')?.split(',') ?? []
+        return fetch(request, isTrusted(address) ? addressBefore(address, hops, isTrusted) : address)
+      },
       error: (error: Error) => {
         failed(error)
         return new Response(null, { status: 500 })

@@ -44,7 +44,7 @@ export interface ClientRow {
   readonly wire: 'streams' | 'json'
   readonly address: string
   readonly connectedAt: string
-  /** The agent that the client names, such as `localtunnels/0.1.0`. Left out: it says nothing. */
+  /** The agent that the client names, such as `localtunnels/0.1.0`. Left out if the client names none. */
   readonly agent?: string
   /** The name of its token. Left out: it has none. */
   readonly token?: string

@@ -259,7 +259,7 @@ export class AdminService {
     return found && probeView(found)
   }
 
-  /** Visitors and clients that it is about are cut, as far as the server knows them by it. */
+  /** Cuts the visitors and clients that the ban names, as far as the server knows them. */
   ban(ban: Omit<Ban, 'id'>): Ban {
     const added = this.bans.add(ban)
     this.#note(`ban.${added.kind}`, added.value, added.reason)

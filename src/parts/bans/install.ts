@@ -18,7 +18,7 @@ export const installBans: Install = server => {
   let bans: Bans | undefined
   let clients: WholeServer['clients'] = new Set()
   const isBanned = (address: string): boolean => bans?.isAddressBanned(address) === true
-  /** Visitors and clients that it is about are cut, as far as the server knows them by it. */
+  /** Cuts the visitors and clients that the ban names, as far as the server knows them. */
   const added = ({ kind, value }: Ban): void => {
     if (kind === 'tunnel') {
       server.closeTunnel(value)

@@ -1,5 +1,5 @@
 // A server that calls another one proves on each connection that it knows the secret: the one that is called sends a random
-// number, and the proof is made of it. A proof that was read on the way is of no use for another connection.
+// number, and the proof is made of it. A proof that others read on the way is useless for another connection.
 
 import { randomBytes } from 'node:crypto'
 import { eventLoop } from '../../event-loop.ts'

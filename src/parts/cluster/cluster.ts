@@ -1,4 +1,4 @@
-// This server among others: it says that it lives, holds names for its clients, and finds the servers that hold the others.
+// This server among others: sends signs of life, holds names for its clients, and finds the servers of all other names.
 
 import { randomBytes } from 'node:crypto'
 import { networkInterfaces } from 'node:os'

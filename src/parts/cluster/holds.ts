@@ -28,7 +28,10 @@ export interface HoldsHost {
 
 /** A directory that is early says how long; more tries than these find it in another state. */
 const MAX_TRIES = 5
-/** Names returned while the directory is away; those above it stay reserved for `holdMs`. */
+/**
+ * The maximum number of names that are released while the directory is away. If exceeded: further names stay reserved for
+ * `holdMs`.
+ */
 const MAX_UNRELEASED = 10_000
 /**
  * The maximum number of lost claims of one name, each with one of two proofs: if any was granted while the directory was away,
@@ -225,7 +228,7 @@ export class Holds {
     const lost = new Set(await directory.restore(node, held, times))
     for (const { name, epoch } of held) {
       const now = this.#held.get(name)
-      // Claimed again in the meantime: what is lost is the earlier hold.
+      // The name was claimed again in the meantime: only the earlier hold is lost.
       if (lost.has(name) && now?.epoch === epoch) this.#lose(name)
       // The name was released in the meantime: the directory may get the two messages in reverse order.
       if (!lost.has(name) && now === undefined && !this.#isLeaving) await directory.release(node, name, epoch)

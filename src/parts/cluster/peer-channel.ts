@@ -39,7 +39,7 @@ const KEEP_ALIVE_MS = 60_000
 export class PeerChannel extends QueuedStream implements SocketHandler {
   readonly #host: PeerChannelHost
   readonly #greet: (number: string) => Uint8Array
-  /** Whether it has got the number of this connection. */
+  /** Whether the other server has the number of this connection. */
   #isNumbered = false
   readonly #raw: RawOpening | undefined
   #framed: FramedSocket | undefined

@@ -25,7 +25,7 @@ export class RawArrival implements SocketHandler {
   #way: SocketHandler | undefined
   #stopWaiting: (() => void) | undefined
   #tries = 0
-  /** The time since when it waits, on the clock of `performance.now()`; 0: it does not. */
+  /** The time of the start of the wait, on the clock of `performance.now()`; 0: no wait. */
   #waitsSince = 0
   #hasEnded = false
   #isClosed = false

@@ -136,7 +136,7 @@ export class SharedTable implements Table {
     if (hasChanged) this.#tell()
   }
 
-  /** Entries come from a connection: whatever they lead to, it goes on. */
+  /** Entries come from a connection, which stays open whatever they cause. */
   #tell(): void {
     for (const changed of this.#listeners)
       try {

@@ -2,7 +2,7 @@
 //
 // `first`: the first response below 400. When there is none, the first response at all: one app that fails must not have a
 // webhook sent again that the others took. A named client's response counts whatever it is; while that client is away, or
-// its app cannot be reached, or its filter does not take the request, the first one counts. A status: that is responded to at
+// its app cannot be reached, or its filter does not take the request, the first one counts. A status: that is sent at
 // once. Copies whose responses do not count are delivered all the same. Another server gets one copy for all clients that it has, and
 // responds with the one of them that counts there; it says whether that is the named client's.
 

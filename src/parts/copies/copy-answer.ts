@@ -1,4 +1,4 @@
-// The response to a copy until it is known whether it counts, and what its head says of that.
+// Holds the response to a copy until it is known whether it counts, and reads the mark in its head.
 
 import { copyOf } from '../../bytes.ts'
 import { latin1 } from '../../http/characters.ts'

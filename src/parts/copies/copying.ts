@@ -14,7 +14,7 @@ export interface Recipient {
   /** The name that the client gives itself. */
   readonly label?: string | undefined
   readonly isServer?: boolean
-  /** The copy is sent. Returns what is called when that is over. */
+  /** Called when the copy is sent. Returns a function to call at its end. */
   began(): CopyEnd
   /** The visitor gets this response. */
   won(): void

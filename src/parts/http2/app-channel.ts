@@ -48,7 +48,7 @@ export class Http2Channel extends QueuedStream {
   #trailers: Uint8Array | undefined
   #isRequestSent = true
 
-  // The answer.
+  // The response.
   #phase: 'none' | 'head' | 'body' | 'switched' | 'over' = 'none'
   #isChunked = false
   #isWithoutBody = false

@@ -167,7 +167,7 @@ export class Http2App implements FrameHandler, Deadline {
     this.#undecided.delete(channel)
   }
 
-  /** Sends as much of bytes[start, end) as there is room for, and says how much. */
+  /** Sends as much of bytes[start, end) as there is room for, and returns how much. */
   sendData(side: Http2Side, bytes: Uint8Array, start: number, end: number, isLast: boolean): number {
     let from = start
     while (from < end && !this.#isBlocked) {

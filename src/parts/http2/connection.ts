@@ -193,7 +193,7 @@ export class Http2Connection
 
   requested(stream: ServerStream, fields: FieldList, isLast: boolean): void {
     if (!this.#isDraining) this.#idle.stop()
-    // One request is begun at once, as with HTTP/1.1 and more while there is time: a portion of 200 connections each is
+    // One request begins at once, and more while there is time: a portion of 200 connections each is
     // 3,200 of them.
     if (!this.#input.hasTurn && !this.front.turns.hasTime) this.connection.endPortion()
     new StreamChannel(this, stream).begin(fields, isLast)
@@ -350,7 +350,7 @@ export class Http2Connection
 
   // ── The end ────────────────────────────────────────────────────────────────────────────────────────────────
 
-  /** Sends what is left, then FIN; what the visitor still sends is read and dropped for a while. */
+  /** Sends the remaining bytes, then FIN, and for a while reads and drops the bytes of the visitor. */
   #close(): void {
     if (this.#phase !== 'open') return
     this.#phase = 'closing'

@@ -31,7 +31,7 @@ const LOOK_MS = 500
 const SEARCH_MS = 10_000
 /** Names that are looked for at a time; the others are heard of when they are claimed. */
 const MAX_SEARCHED = 1_000
-/** Requests that carry webhooks. A GET is a question, which only the app can answer. */
+/** Requests that carry webhooks. A GET needs a response that only the app can give. */
 const METHODS: ReadonlySet<string> = new Set(['POST', 'PUT', 'PATCH'])
 
 export class Inbox {

@@ -10,7 +10,7 @@ import { Sampler } from './sampler.ts'
 import type { ExchangeStore } from './store.ts'
 import { connectTapped } from './tap.ts'
 
-/** Bytes that wait to be read here, of all connections. If exceeded: those of the connection that brings more are dropped. */
+/** The bytes of all connections that wait to be read. If exceeded: the bytes of the connection that adds more are dropped. */
 const MAX_WAITING_BYTES = 16_777_216
 /** The time in milliseconds for one portion: the bytes of visitors and apps go first. */
 const READ_FOR_MS = 2

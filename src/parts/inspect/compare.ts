@@ -53,7 +53,7 @@ function headOf(entry: Entry, side: Side): Uint8Array {
 }
 
 function compareFields(a: Uint8Array, b: Uint8Array, { secrets }: Showing): MessageDiff['fields'] {
-  // Real values are compared, and masked ones shown.
+  // The real values are compared, and the masked values are shown.
   const real: Showing = { secrets, reveals: true }
   const masked: Showing = { secrets, reveals: false }
   const list = (head: Uint8Array) => {

@@ -20,7 +20,7 @@ type Environment = Readonly<Record<string, string | undefined>>
  */
 export function runtimeFolder({ XDG_RUNTIME_DIR = '' }: Environment): string {
   if (isAbsolute(XDG_RUNTIME_DIR)) return join(XDG_RUNTIME_DIR, 'localtunnels')
-  // By number: Bun takes the name from USER, which services and containers do not have. Windows has no numbers.
+  // Compares the numbers of users, because Bun takes the name from USER, which services and containers lack. Windows has no numbers.
   return join(tmpdir(), `localtunnels-${process.getuid?.() ?? userInfo().username}`)
 }
 
@@ -105,7 +105,7 @@ function isAlive(pid: number): boolean {
     process.kill(pid, 0)
     return true
   } catch {
-    // There is none, or it is another user's (EPERM): that one does not get the token.
+    // There is no such process, or it belongs to another user (EPERM), who must not get the token.
     return false
   }
 }

@@ -194,7 +194,7 @@ const RUNNERS: Readonly<Record<'bun-test' | 'vitest' | 'node-test', Runner>> = {
   },
 }
 
-/** A file that runs on its own: it asks the app at APP_URL, otherwise where it was, and expects the same answer. */
+/** A file that runs on its own: it asks the app at APP_URL, otherwise where it was, and expects the same response. */
 function testOf(entry: Entry, { imports, is, equals }: Runner, showing: Showing, baseUrl: string): string {
   const path = entry.path.startsWith('/') ? entry.path : `/${entry.path}`
   const type = headerOf(entry.responseHead, 'content-type')

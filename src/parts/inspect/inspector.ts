@@ -1,4 +1,4 @@
-// The inspector of one client: what it keeps, and what it offers of that. Loaded when a client with `inspect` connects.
+// The inspector of one client: its store, and the access to it. Loaded when a client with `inspect` connects.
 
 import type { Origin } from '../../client/origins/origin.ts'
 import { TunnelError } from '../../errors.ts'
@@ -20,7 +20,7 @@ import type { StoreFile } from './store-file.ts'
 import { partOf, rowOf } from './view.ts'
 import { Slices } from './wait.ts'
 
-/** A tunnel of the client, as the inspector knows it. */
+/** A tunnel of the client in the inspector. */
 export interface Inspected {
   readonly kind: TunnelKind
   /** The name as granted last; before that the wished one. */

@@ -1,4 +1,4 @@
-// Decides which requests are captured when more come than a person can read.
+// Decides which requests are captured if there are more than a person can read.
 
 /** The time in milliseconds after the last request too many in which it samples: short breaks in a flood do not end it. */
 const CALM_MS = 2_000

@@ -8,7 +8,7 @@ import type { Bounds } from '../../exchange.ts'
 export interface InspectSettings extends Bounds {
   /** The names in lower case. */
   readonly secrets: ReadonlySet<string>
-  /** The port. `first`: it and the next ones, until one is free. */
+  /** The port. `first`: the first free one from this port on. */
   readonly port: number | { readonly first: number } | undefined
   readonly store: string | undefined
 }

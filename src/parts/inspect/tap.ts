@@ -41,7 +41,7 @@ class TappedSocket implements Socket {
         flow.closed(error, this.#isCut)
         handler.closed(error)
       },
-      // Left out where the handler has none: that says that nothing is spliced.
+      // Left out if the handler has none, which means that nothing is spliced.
       ...(handler.spliceable !== undefined && { spliceable: () => handler.spliceable?.() }),
     }
   }

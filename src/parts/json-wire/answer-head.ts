@@ -45,7 +45,7 @@ function lengthLine(answer: JsonAnswer, method: string, bodyBytes: number): stri
   if (hasBody(answer.status, method)) return `Content-Length: ${bodyBytes}\r\n`
   if (answer.status === 205) return 'Content-Length: 0\r\n'
   if (answer.status === 204) return ''
-  // The length that a GET would have got: only the origin knows.
+  // The length of the response to a GET, which only the origin knows.
   const length = answer.headers.find(([name]) => name.toLowerCase() === 'content-length')?.[1]
   return length !== undefined && /^\d{1,15}$/.test(length) ? `Content-Length: ${length}\r\n` : ''
 }

@@ -79,7 +79,7 @@ export class JsonConnection implements ClientConnection, Deadline {
   /** Checks of whether the client lives. */
   readonly #signs = new Set<(isAlive: boolean) => void>()
 
-  /** Takes over after the upgrade was responded to. */
+  /** Takes over after the response to the upgrade. */
   constructor(
     socket: Socket,
     remoteAddress: string,
@@ -151,7 +151,7 @@ export class JsonConnection implements ClientConnection, Deadline {
 
   // ── ClientConnection ───────────────────────────────────────────────────────────────────────────────────────
 
-  /** Every WebSocket answers a ping, existing clients included. */
+  /** Every WebSocket replies to a ping, existing clients included. */
   checkAlive(): Promise<boolean> {
     if (this.isClosed) return Promise.resolve(false)
     const { promise, resolve } = deferred<boolean>()

@@ -58,7 +58,7 @@ export class UnfinishedMessages {
     this.#wakeNext()
   }
 
-  /** Wakes one at a time: what it reads decides about the next. */
+  /** Wakes one at a time, because its bytes decide about the next one. */
   #wakeNext(): void {
     if (this.#isWaking || this.#waiting.size === 0) return
     this.#isWaking = true

@@ -227,7 +227,7 @@ export class JsonExchange implements Exchange, Deadline {
 
   // ── From the client ────────────────────────────────────────────────────────────────────────────────────────
 
-  /** The message with this exchange's number arrived; `undefined`: it is not a valid answer. */
+  /** The message with this exchange's number arrived; `undefined`: it is not a valid response. */
   answered(answer: JsonAnswer | undefined): void {
     if (this.#phase !== 'waiting') return
     const body = answer && decodeBody(answer.body, base64)

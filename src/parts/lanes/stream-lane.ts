@@ -1,4 +1,4 @@
-// The lane of one stream: begun once nothing reads its visitor any more, ended once its bytes are counted.
+// The lane of one stream. It begins when nothing reads its visitor any more, and ends when its bytes are counted.
 
 import type { Lane, LaneEnd, LaneTerms } from '../../accelerator.ts'
 import { eventLoop } from '../../event-loop.ts'

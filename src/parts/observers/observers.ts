@@ -1,5 +1,5 @@
-// Tells the observers of a server what its visitors do. An observer is a stranger's code: what it throws is reported, and
-// concerns no visitor.
+// Tells the observers of a server what its visitors do. An observer is a stranger's code: its exceptions are reported, and do
+// not affect visitors.
 
 import type { LineObserver, Observer, Outcome, Seen } from '../../plugin.ts'
 import type { Ending, Follower } from '../../server/contracts/layer.ts'

@@ -1,4 +1,4 @@
-// How long an app has for the head of its response, where a tunnel has a time of its own.
+// The time that an app has for the head of its response, if its tunnel has a limit of its own.
 
 import type { Clock, Deadline } from '../../server/contracts/clock.ts'
 

@@ -23,7 +23,7 @@ export class UnderPressure implements Follower, Holder {
   #isInside = false
   /** The breaker, if there is one, waits for its outcome. */
   #isAwaited = false
-  /** The breaker is open, and closes when this one is responded to. */
+  /** The breaker is open, and closes after the response to this request. */
   #isTry = false
   #answerDeadline: AnswerDeadline | undefined
 

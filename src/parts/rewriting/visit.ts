@@ -10,7 +10,7 @@ import { rewrittenResponse } from './heads.ts'
 
 export class RewrittenVisit implements Visit {
   readonly head: RequestHead
-  /** The server's own lines, such as the cookie of a pool, are added behind the translation. */
+  /** The server adds its own lines, such as the cookie of a pool, after the translation. */
   readonly answerLines = undefined
   readonly #outer: Visit
   readonly #rewriting: Rewriting

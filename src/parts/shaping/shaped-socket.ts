@@ -1,4 +1,4 @@
-// The connection of a raw visitor, no faster than it may be. No other thread moves its bytes, because none could count them.
+// The connection of a raw visitor, slowed down to its rate. No other thread moves its bytes, because none could count them.
 
 import type { Endpoints, Socket, SocketHandler } from '../../socket.ts'
 import { ShapedInput } from './shaped-input.ts'

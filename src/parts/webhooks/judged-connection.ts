@@ -151,7 +151,7 @@ class JudgedConnection implements Socket, Portion {
     return at - start
   }
 
-  /** Takes some of the bytes; what is kept of them is a copy. Returns where to go on. */
+  /** Takes some of the bytes, and copies those that it stores. Returns the offset of the next byte. */
   #take(bytes: Uint8Array, at: number, end: number): number {
     switch (this.#phase) {
       case 'head':

@@ -1,4 +1,4 @@
-// How providers of webhooks sign what they send: each scheme can check a request, and sign one as the provider would.
+// The signature schemes of webhook providers: each can check a request, and sign one as the provider would.
 
 import { createHmac, timingSafeEqual } from 'node:crypto'
 import type { Judge } from './judged-connection.ts'

@@ -58,7 +58,7 @@ class Lasting implements Deadline {
   #count = 0
   #last: readonly [ErrorCode, string, unknown] | undefined
 
-  /** Makes it. `told` is called when a report is due; `isLasting`: there was something to report. */
+  /** Makes it. `told` is called when a report is due; `isLasting`: there was a fault to report. */
   constructor(failed: (error: Error) => void, told: (isLasting: boolean) => void) {
     this.#failed = failed
     this.#told = told

@@ -1,4 +1,4 @@
-// The context that the parts of one server share: its settings as they are now, its clock, its counts, its tunnels, its events.
+// The context that the parts of one server share: its current settings, its clock, its counts, its tunnels, its events.
 
 import { eventLoop } from '../../event-loop.ts'
 import { formatUrl } from '../../names.ts'
@@ -71,7 +71,7 @@ export class ServerContext {
     return this.#closing === name || this.parts.isBlocked(name)
   }
 
-  /** The operator takes it back: its clients get the reason; one that is away finds it gone. */
+  /** The operator revokes the tunnel: its clients get the reason; a client that is away finds it gone. */
   closeTunnel(name: string): void {
     const tunnel = this.tunnels.find(name)
     if (tunnel === undefined) return
@@ -162,7 +162,7 @@ export class ServerContext {
     tunnel.moveAway(member => {
       const { client } = member
       member.remove()
-      // It asks again for what it has, and learns whether it is still its own.
+      // The server asks again for its names, and learns whether they are still its own.
       client?.close('CARRIER_LOST')
     })
   }

@@ -66,8 +66,8 @@ export interface VisitChannel {
   /** The visit is over. `goesOn`: the connection is good for another. */
   over(goesOn: boolean, ease: Ease): void
   /**
-   * Asks the visitor to make its next requests on another connection. Only where a connection carries many requests at once.
-   * Else `over` says so.
+   * Asks the visitor to make its next requests on another connection. Only where a connection carries many requests at
+   * once. On others `over` does this.
    */
   drain?(): void
   /** The connection leaves HTTP. */
@@ -84,7 +84,7 @@ export interface ChannelVisit {
   bodyEnded(): void
   /** Called when `write` may be called again. */
   drained(): void
-  /** The request went wrong in the middle: the exchange ends, the visitor gets to know why if it still can. */
+  /** The request went wrong in the middle: the exchange ends, and the visitor gets the reason if possible. */
   breakOff(code: ErrorCode): void
   /** The channel cannot pass the response on, and nothing of it has left: the visitor gets the page of `code`. */
   replaceAnswer(code: ErrorCode): void

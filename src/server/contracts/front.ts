@@ -24,9 +24,9 @@ export interface Arrival {
   readonly logins?: ConnectionLogins | undefined
   /** Whether only the control host may serve it, because the server is full. Asks again: some visitors may have left. */
   isRefused(): boolean
-  /** The request goes wrong: the visitor gets to know why, if no response has begun. */
+  /** The request fails: the visitor gets the reason, if no response has begun. */
   breakOff(code: ErrorCode): void
-  /** Cuts the connection: the visitor must not take what it has for complete. */
+  /** Cuts the connection, so that the visitor does not take a part for the whole. */
   terminate(): void
 }
 
@@ -43,11 +43,11 @@ export interface Result {
 export interface AcceptedRequest {
   /** The first destination of the request. */
   readonly route: Route
-  /** It came for another server's tunnel, or another owner's: what is answered is `CLUSTER_MOVED`. */
+  /** The request was for a tunnel of another server or owner: the response is `CLUSTER_MOVED`. */
   readonly isMoved: boolean
   /** The final head of its response is about to go out. */
   answered(status: number): void
-  /** It is over; `failure` says why, when it failed. */
+  /** The request is over; `failure` is the reason if it failed. */
   finished(result: Result, failure: ErrorCode | undefined): void
 }
 
@@ -83,7 +83,7 @@ export interface Refusal {
 /** The connection changes hands: a control connection or a link. */
 export interface Takeover {
   readonly kind: 'takeover'
-  /** Answers on the socket, and takes its events from now on. */
+  /** Responds on the socket, and takes its events. */
   takeOver(socket: Socket): SocketHandler
 }
 

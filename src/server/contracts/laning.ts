@@ -109,13 +109,12 @@ export interface LaneAsking {
   readonly served: ServedBy
 }
 
-/** All that a lane served. */
 export type LaneServed = Pick<LaneCounts, 'requests' | 'bytesIn' | 'bytesOut'>
 
 /** The terms of one part for a lane. The lane keeps to the clauses of all parts. */
 export interface LaneClause {
   readonly terms?: Partial<Pick<LaneTerms, 'isForGets' | 'isMeasured' | 'isReported' | 'allotted' | 'log'>>
-  /** Exchanges of a second that it wants reported one by one. Default 0. */
+  /** The number of exchanges per second that it wants reported one by one. Default 0. */
   reportRate?(): number
   began?(): void
   ended?(served: LaneServed): void

@@ -1,5 +1,5 @@
 // Contract between the server and what is around its routing: a request for a tunnel passes the layers of that tunnel, each of
-// which sends it on, answers it, or makes it wait.
+// which forwards it, responds to it, or makes it wait.
 //
 //   arrival ── serving ──▶ layer ▶ layer ▶ … ▶ member of the tunnel ──▶ Route ──▶ visit
 
@@ -18,15 +18,15 @@ import type { Upstream } from './upstream.ts'
 export type Router = (request: TunnelRequest) => Route
 
 /**
- * Stands in front of `next` for all requests to one tunnel. Called once for the tunnel, and again when anything has changed that its
+ * Runs before `next` for all requests to one tunnel. Called once for the tunnel, and again when anything has changed that its
  * routes depend on (`routesChanged`, a reload): a layer keeps outside of it what is to outlive that. A layer that has nothing to do
  * for this tunnel returns `next` itself, and costs its requests nothing.
  *
- * What it keeps of one request is in the closure that it gives to `TunnelRequest.follow`.
+ * Its state of one request is in the closure that it passes to `TunnelRequest.follow`.
  */
 export type Layer = (next: Router, tunnel: LayeredTunnel) => Router
 
-/** Stands in front of `next` for all requests for names that no tunnel here has. Made once. */
+/** Runs before `next` for all requests for names that no tunnel here has. Made once. */
 export type NameLayer = (next: NameRouter) => NameRouter
 
 /** Says where a request goes whose tunnel is not known. */

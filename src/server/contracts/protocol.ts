@@ -97,14 +97,14 @@ export interface Entrance {
   readonly from?: PeerNote
   /** Whether requests get ids. Default: not. */
   isTraced?(): boolean
-  /** It is the connection of another server: whose the request is. `undefined`: the request does not say. */
+  /** The visitor's address, on the connection of another server. `undefined` if the request has none. */
   visitorOf?(head: RequestHead): VisitorHop | undefined
 }
 
 export interface Visitor {
   /** The server trusts others now. */
   forgetHop(): void
-  /** The server stops: the next answer is the last one here. */
+  /** The server stops: the next response is the last one here. */
   drain(): void
   /** The time to leave is over. */
   letGo(): void

@@ -88,7 +88,7 @@ export interface SharedTexts {
 
 /** The data that all servers of a cluster have in memory. */
 export interface Shared {
-  /** Answers to checks of a certificate authority, which may come to any server. */
+  /** Responses to checks of a certificate authority, which may come to any server. */
   readonly answers: SharedTexts
   readonly count: number
   /** Entries of each table, by its name. */

@@ -8,7 +8,7 @@ export type OpenTable = (name: string, maxKeys: number) => Table
 export interface Table {
   /** Returns a value. `undefined` if there is none, or no longer. */
   get(key: string): string | undefined
-  /** Whether any server has ever had the key, as far as it is remembered. */
+  /** Whether a server is known to have had the key. */
   knows(key: string): boolean
   all(): readonly TableEntry[]
   /** Calls `changed` after other servers have changed something. Returns what stops that. */

@@ -22,7 +22,7 @@ export type Ease = 'easy' | 'long' | 'none'
 /**
  * The visitor's side of one exchange: what an upstream may ask and do. Called only between `begin` and its end.
  *
- * `fronts/http-visit.ts` implements it for every version of HTTP, on a `VisitChannel`. Head and answer are HTTP/1.1 text, framing
+ * `fronts/http-visit.ts` implements it for every version of HTTP, on a `VisitChannel`. Head and response are HTTP/1.1 text, framing
  * included: a channel that speaks another version translates them (`src/http2/`).
  */
 export interface Visit {
@@ -67,13 +67,13 @@ export interface Visit {
   /** Ends the response after a switch: the origin sends no more, while the visitor may. */
   endAnswer(): void
   /**
-   * The answer is complete. `keepAlive` false closes the visitor's connection behind it. `ease`: of the response.
+   * The response is complete. `keepAlive` false closes the visitor's connection behind it. `ease`: of the response.
    * Default `none`. Ends the exchange.
    */
   done(keepAlive: boolean, ease?: Ease): void
   /**
-   * The answer failed. Before any byte was written the visitor gets the page of `code`; after that its connection
-   * is cut, so that a truncated answer never looks complete. Ends the exchange.
+   * The response failed. Before any byte was written the visitor gets the page of `code`; after that its connection
+   * is cut, so that a truncated response never looks complete. Ends the exchange.
    *
    * `again`: the request may be sent once more, on another upstream, without harm; these are the pieces of its body so far. `reason`:
    * more than the code says, for the logs of operator and owner; the visitor does not get it.

@@ -14,7 +14,7 @@ import type { ClientConnection } from './clients.ts'
 import type { Claims } from './servers.ts'
 import type { AppsTerms, RewritingOf, StreamsApps, StreamsServer } from './streams-context.ts'
 
-/** Makes the socket a client's connection, after the upgrade was answered. `handler` gets the events of the socket. */
+/** Makes the socket a client's connection, after the response to the upgrade. `handler` gets the events of the socket. */
 export type Adopt = (
   socket: Socket,
   remoteAddress: string,

@@ -1,4 +1,4 @@
-// The beginning of a TLS connection: its hello is read, and then its owner says how the connection goes on.
+// The beginning of a TLS connection: reads its hello, and passes the connection to the owner of the name.
 
 import { ByteBuffer } from '../../bytes.ts'
 import type { Turns, Waiting } from '../../session/turns.ts'
@@ -169,7 +169,7 @@ export class HelloConnection implements SocketHandler, Socket, Deadline, Waiting
     this.#host.settled()
     this.#visitor = continuation(this, first)
     this.#held.clear()
-    // It ended while its owner was looked for.
+    // The connection ended during the search for its owner.
     if (this.#hasEnded) this.#visitor.ended()
   }
 

@@ -49,7 +49,7 @@ type Phase =
   /** The visit switched protocols: bytes both ways. */
   | 'switched'
   | 'taken'
-  /** The answer is complete, but the visitor has not taken all of it: its next request waits for that. */
+  /** The response is complete, but the visitor has not taken all of it: its next request waits for that. */
   | 'flushing'
   /** The last response is being sent; what still arrives is dropped. */
   | 'closing'
@@ -163,7 +163,7 @@ export class HttpConnection
   }
 
   /**
-   * The server stops: the next answer is the last one here. A connection that waits for a request closes once it has waited for
+   * The server stops: the next response is the last one here. A connection that waits for a request closes once it has waited for
    * `drainIdleMs`. A connection in a lane returns by itself.
    */
   drain(): void {
@@ -321,7 +321,7 @@ export class HttpConnection
       case 'taken':
         return this.#takeover?.ended()
       case 'exchange':
-        // A request cut short never completes; a complete one may still be answered.
+        // A request cut short never completes; a complete one may still get its response.
         if (!this.#visit.mayComplete) return this.#socket.terminate()
         return this.output.expectAnswer(HALF_CLOSE_GRACE_MS)
       case 'head':
@@ -399,7 +399,7 @@ export class HttpConnection
     if (isIdle && this.#lane?.isReady) this.#lend(this.#lane)
   }
 
-  /** Answers an invalid head with the page of `code`, and closes. */
+  /** Responds to an invalid head with the page of `code`, and closes. */
   #refuseHead(code: ErrorCode): void {
     this.#front.refused(code)
     this.#visit.isRequestComplete = false
@@ -413,7 +413,7 @@ export class HttpConnection
     this.#socket.terminate()
   }
 
-  /** Sends what is left, then FIN; what the visitor still sends is read and dropped for a while. */
+  /** Sends the remaining bytes, then FIN, and for a while reads and drops the bytes of the visitor. */
   #close(): void {
     this.#phase = 'closing'
     this.#logins.close()
@@ -463,7 +463,7 @@ export class HttpConnection
     lane.enter()
   }
 
-  /** Serves here what a lane read and did not serve, as if it had been read here. */
+  /** Serves the bytes that a lane read and did not serve, as if they had been read here. */
   #returned(end: LaneEnd | undefined): void {
     if (this.#phase !== 'lent') return
     this.#phase = 'head'

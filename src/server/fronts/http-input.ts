@@ -11,8 +11,8 @@ import type { Socket } from '../../socket.ts'
 import type { InputShare } from '../contracts/protocol.ts'
 
 /**
- * Requests that one connection has begun or refused in its turn, when more of them have arrived than are handled at once: a
- * fifth of a millisecond, so that 200 such connections go around in 40.
+ * Requests that one connection has begun or refused in its turn, when more have arrived than are handled at once. They take a
+ * fifth of a millisecond, so that 200 such connections take 40 ms.
  */
 const HEADS_IN_A_TURN = 16
 /** A read above this is only handled at once when others have not used up the time. */

@@ -1,4 +1,4 @@
-// Answers in transit to a visitor's connection: what the kernel does not take waits here, and must move within a time.
+// Responses in transit to a visitor's connection: bytes that the kernel does not take wait here, and must move within a time.
 
 import { type Account, SendQueue } from '../../bytes.ts'
 import type { Socket, Splice, SpliceDone } from '../../socket.ts'

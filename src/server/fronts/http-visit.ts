@@ -115,7 +115,7 @@ export class HttpVisit implements Visit, Arrival, ChannelVisit {
     else this.#valve.drained()
   }
 
-  /** The request went wrong in the middle: the exchange ends, the visitor gets to know why if it still can. */
+  /** The request went wrong in the middle: the exchange ends, and the visitor gets the reason if possible. */
   breakOff(code: ErrorCode): void {
     const exchange = this.#exchange
     this.#exchange = undefined
@@ -227,7 +227,7 @@ export class HttpVisit implements Visit, Arrival, ChannelVisit {
     this.#served = served
     this.#exchange = undefined
     const exchange = this.#channel.shortcut?.begin(upstream, this) ?? upstream.begin(this)
-    // It may have failed at once: then the request is over, or in progress at another upstream.
+    // The exchange may have failed at once: then the request is over, or in progress at another upstream.
     if (this.#request === request) this.#exchange ??= exchange
   }
 
@@ -379,7 +379,7 @@ export class HttpVisit implements Visit, Arrival, ChannelVisit {
     return this.#valve ?? this.#channel.input
   }
 
-  /** Answers with the page of `code`. */
+  /** Responds with the page of `code`. */
   #refuse(code: ErrorCode): void {
     const { head } = this
     // After a request to switch protocols no other one comes.

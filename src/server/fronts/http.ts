@@ -41,7 +41,7 @@ export class HttpFront implements HttpShare {
     this.#visitors = visitors
   }
 
-  /** Takes a connection, TLS taken away: HTTP/1.1, or what ALPN chose. */
+  /** Takes a connection after TLS: HTTP/1.1, or the protocol that ALPN chose. */
   accept(socket: Socket, entrance: Entrance, admitted: AdmittedConnection | undefined): SocketHandler {
     const protocol = socket.protocol && this.context.parts.protocol(({ name }) => name === socket.protocol)
     if (protocol) return protocol.accept(this, socket, entrance, admitted)

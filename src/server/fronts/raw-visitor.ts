@@ -33,7 +33,7 @@ export class RawVisitor implements RawVisit, Asking, Taker {
   #headerBytes = 0
   #member: Member | undefined
   #stopWaiting: (() => void) | undefined
-  /** The passes of guards, with the conditions to check until it ends. */
+  /** The passes of guards, with the conditions to check until the connection ends. */
   #passes: readonly Pass[] = []
   #stopKeeping: (() => void) | undefined
 

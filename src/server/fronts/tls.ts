@@ -38,7 +38,7 @@ export class TlsFront {
       deadlines: this.#context.deadlines,
       turns: this.#context.turns,
       waits: () => {
-        // It sent its part in time, so it is not cut for being the oldest. Later connections have no place then.
+        // This connection sent its part in time, so it is not cut for being the oldest. Later connections have no place then.
         if (this.#waitingCount >= this.#context.limits.maxHellos) return false
         this.#waitingCount++
         this.#hellos.delete(connection)

@@ -49,8 +49,7 @@ export async function listenUdp(port: number, context: ServerContext, turns: Tur
 }
 
 /**
- * Binds the port. Another worker may have it for a moment: its client is at this one now, and the other one is about to be
- * notified.
+ * Binds the port. Another worker may have the port for a moment, because its client has just changed to this one.
  */
 async function bindSoon(front: UdpPort, tries: number): Promise<void> {
   try {
@@ -78,7 +77,7 @@ class UdpPort implements OpenPort {
   readonly #takers = new Takers()
   /** The flows for which a guard, or the directory, is being asked. */
   readonly #judged = new Set<string>()
-  /** The flow of the last datagram: often the next one is from it. */
+  /** The flow of the last datagram, which often has the next one as well. */
   #last: VisitorFlow | undefined
   #port: BoundPort | undefined
   /** The time when the flows opened so far would all have been due, had they come at `maxFlowRate`. */
@@ -122,7 +121,7 @@ class UdpPort implements OpenPort {
     this.#isDraining = true
   }
 
-  /** The answers go out by the same port as the datagrams come in: there is no keeping one without the other. */
+  /** Replies leave from the port at which datagrams arrive. */
   left(_tunnel: Tunnel, code: ErrorCode = 'CLIENT_GONE'): void {
     for (const { join } of this.#flows.all()) join.fail(code)
     for (const join of [...this.#passed]) join.fail(code)

@@ -37,7 +37,7 @@ export type Admitted = Pick<Socket, 'remoteAddress' | 'terminate' | 'hasUnread'>
 const LAST_DESCRIPTORS = 4
 /** Files kept open, to be closed when there is no other descriptor left. */
 const SPARES = 2
-/** The number of ticks in which a connection has to say what it is for before it gives way. */
+/** The number of ticks that a connection has for its first bytes before it gives way. */
 const PATIENCE_TICKS = TICKS_PER_SECOND
 /** Connections looked at for one that gives way or is cut: more would make a refusal dear. */
 const MAX_LOOKS = 64
@@ -251,7 +251,7 @@ export class Admission implements Deadline {
   #count(): void {
     const limit = descriptorLimit() ?? Number.POSITIVE_INFINITY
     this.#limit = limit
-    // With few of them, visitors have three of four all the same.
+    // Visitors have three of four descriptors even if there are few.
     this.#reserve = Math.min(this.#host.limits.reservedDescriptors, Math.floor(limit / 4))
     const least = Math.max(this.#reserve, LAST_DESCRIPTORS)
     // Twice as many: the next count is due when half of them are taken.

@@ -10,11 +10,11 @@ export interface Kept {
   leave(): void
 }
 
-/** Of all connections of this process. */
+/** The logins of all connections of this process. */
 let lastNumber = 0
 
 export class ConnectionLogins {
-  /** From now on the visitor stays with its client. */
+  /** The visitor then stays with its client. */
   hasBegun = false
   /** The client of a pool that served it last, as the pool knows it. */
   member: object | undefined
@@ -28,7 +28,7 @@ export class ConnectionLogins {
     return this.#number
   }
 
-  /** It waits for the next request of this connection. `false`: there will be none. */
+  /** The login waits for the next request of this connection. `false`: there will be none. */
   keep(one: Kept): boolean {
     if (this.#isClosed) return false
     this.#kept.add(one)
@@ -37,7 +37,7 @@ export class ConnectionLogins {
     return true
   }
 
-  /** It waits no more. */
+  /** The login no longer waits. */
   forget(one: Kept): void {
     this.#kept.delete(one)
   }

@@ -76,7 +76,7 @@ export interface Movement {
   readonly movedBytes: number
   /** Whether bytes wait for the side that has to take or send them. */
   readonly isWaiting: boolean
-  /** Bytes wait, and none of them moved in time. */
+  /** Bytes wait, and none was sent in time. */
   stalled(): void
 }
 
@@ -122,7 +122,7 @@ export class Progress implements Deadline {
 interface IdleContext {
   readonly deadlines: Deadlines
   readonly limits: Bounds
-  /** Each answer that begins now says that it is the last on its connection. */
+  /** Marks each response that begins now as the last on its connection. */
   readonly isShut: boolean
 }
 

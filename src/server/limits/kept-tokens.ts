@@ -1,4 +1,4 @@
-// Tokens that are kept: made, given another secret, revoked. The secret is returned once and stored nowhere.
+// Stored tokens: creates, rotates and revokes them. The secret is returned once and stored nowhere.
 
 import { createHash, randomBytes } from 'node:crypto'
 import { TunnelError } from '../../errors.ts'
@@ -58,7 +58,7 @@ function hashOf(secret: string): string {
   return createHash('sha256').update(secret).digest('hex')
 }
 
-/** Returns a name with only what a terminal shows unchanged. */
+/** Returns a name with only those characters that a terminal shows unchanged. */
 function shownName(name: string): string {
   return name.slice(0, 100).replace(/[^\x20-\x7e]/g, '?')
 }

@@ -55,7 +55,7 @@ export class Takers<One extends Taker = Taker> {
         }
     const newest = most && [...most].at(-1)
     if (most === undefined || newest === undefined) return false
-    // It may stay until its connection is closed.
+    // The login may stay until its connection is closed.
     most.delete(newest)
     this.isMakingRoom = true
     try {

@@ -1,5 +1,4 @@
-// Who asks, also by way of proxies, and what origins get to know about one visitor's connection: made once, and again when something
-// of it changes.
+// The visitor of a connection, also behind proxies, and the forwarded lines for origins: made once, and again after a change.
 
 import { randomBytes } from 'node:crypto'
 import { isIP } from 'node:net'
@@ -15,7 +14,7 @@ export class VisitorHop {
   readonly #entrance: Entrance
   /** The address of the connection, without port. */
   readonly address: string
-  /** What its requests are besides. */
+  /** Further facts about its requests. */
   readonly from: PeerNote | undefined
   #hop: Hop | undefined
   #rewrite: Rewrite | undefined
@@ -45,7 +44,7 @@ export class VisitorHop {
     return this.#hop?.trusted ?? this.#entrance.isTrusted(this.address)
   }
 
-  /** What ids of its requests are made of; `undefined`: they get none. */
+  /** The source of the ids of its requests; `undefined`: they get none. */
   get tracing(): Tracing | undefined {
     if (this.#entrance.isTraced?.() !== true) return undefined
     this.#tracing ??= {
@@ -79,9 +78,17 @@ export function clientAddress(
   head: RequestHead,
   isTrusted: (address: string) => boolean,
 ): string {
-  if (!isTrusted(connected)) return connected
-  let address = connected
-  for (const hop of hopsIn(head).toReversed()) {
+  return isTrusted(connected) ? addressBefore(connected, hopsIn(head), isTrusted) : connected
+}
+
+/** The same for the values of X-Forwarded-For on a connection of a trusted proxy. */
+export function addressBefore(
+  proxy: string,
+  hops: readonly string[],
+  isTrusted: (address: string) => boolean,
+): string {
+  let address = proxy
+  for (const hop of hops.toReversed()) {
     const next = addressIn(hop)
     if (next === undefined) break
     address = next

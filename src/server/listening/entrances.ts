@@ -13,7 +13,7 @@ export type AcceptVisitor = (
   admitted: AdmittedConnection | undefined,
 ) => SocketHandler
 
-/** Hands connections to `accept`, without the PROXY header where there has to be one. `proto`: what they speak to this server. */
+/** Passes connections to `accept`, after the PROXY header if one is required. `proto`: their protocol. */
 export function acceptThrough(
   context: ServerContext,
   proto: Entrance['proto'],

@@ -339,7 +339,7 @@ export class Listeners {
   }
 }
 
-/** The name of HTTP/1.1 in ALPN. */
+/** The ALPN name of HTTP/1.1 connections. */
 const HTTP1 = 'http/1.1'
 
 /** The beginning of a request, in the clear. */

@@ -80,7 +80,7 @@ class ProxiedConnection extends StandIn implements SocketHandler, Deadline {
 
   ended(): void {
     if (this.#visitor !== undefined) return this.#visitor.ended()
-    // Without a byte it was a check whether the port is open.
+    // A connection without a byte was a check whether the port is open.
     if (this.#hasBegun) this.#refuse('ends within it')
     else this.socket.terminate()
   }
@@ -112,7 +112,7 @@ class ProxiedConnection extends StandIn implements SocketHandler, Deadline {
   #refuse(what: string): void {
     if (this.#reader === undefined) return
     this.#reader = undefined
-    // No answer: it is not known what is spoken behind the header.
+    // No response: the protocol after the header is unknown.
     this.socket.terminate()
     this.#host.failed(
       new TunnelError(

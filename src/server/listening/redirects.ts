@@ -1,4 +1,4 @@
-// The port for plain HTTP next to https: answers checks of a certificate authority, and sends every other request to https.
+// The port for plain HTTP next to https: responds to checks of a certificate authority, and redirects every other request to https.
 
 import type { Branding } from '../../branding.ts'
 import { HTTP_CHALLENGE_PATH } from '../../certificates.ts'

@@ -33,7 +33,7 @@ export interface TerminationHost extends CertificateSource {
   /** A visitor's handshake shows this certificate for `name`. */
   found(name: string, certificate: Certificate): void
   failed(error: TunnelError): void
-  /** A visitor asked for a name that should have a certificate, and there is none because of this. */
+  /** The reason why a name that a visitor asked for has no certificate. */
   troubled(name: string, error: TunnelError): void
 }
 

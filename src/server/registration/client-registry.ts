@@ -1,4 +1,4 @@
-// The services of the server for its clients: who may connect, what they may claim, and what is reported of it.
+// The services of the server for its clients: checks who may connect and what they may claim, and reports it.
 
 import type { ErrorCode } from '../../errors.ts'
 import { eventLoop } from '../../event-loop.ts'

@@ -137,7 +137,7 @@ function answer(visit: Visit, page: Page): void {
   visit.done(visit.keepsAlive)
 }
 
-/** What the control host may ask of its server. */
+/** The part of the server that the control host uses. */
 export class ControlHost {
   readonly version: string = VERSION
   readonly tokenThrottle: TokenThrottle

@@ -1,4 +1,4 @@
-// Links that clients opened next to their carriers, until and while their sessions use them.
+// Links that clients opened next to their carriers, before and while their sessions use them.
 
 import { createHash, randomBytes } from 'node:crypto'
 import { Link } from '../../session/link.ts'

@@ -33,7 +33,7 @@ export class StreamsConnection implements TunnelsOwner {
   readonly connectedAtMs: number = Date.now()
   dueTick = 0
   readonly #host: StreamsHost
-  /** What the token of the connection opens. */
+  /** The rule of the connection's token. */
   #rule: Rule
   /** The counts of its owner, such as bytes that wait for the client. */
   readonly use: ClientUse
@@ -124,7 +124,7 @@ export class StreamsConnection implements TunnelsOwner {
   expired(): void {
     if (this.#tunnels.size > 0) return
     const { limits, deadlines } = this.#host.server
-    // It asked in time, and waits for the response.
+    // The client asked in time, and waits for the response.
     if (this.#registering.count > 0) deadlines.arm(this, limits.registerTimeoutMs)
     else this.#session.close('REGISTER_TIMEOUT')
   }

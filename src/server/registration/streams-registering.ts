@@ -84,7 +84,7 @@ export class StreamsRegistering {
     this.count++
     const answered = claimed.then(member => {
       this.count--
-      // Opening a port took a moment, in which the client may have left, or the server reloaded.
+      // The client may have left, or the server may have reloaded, before the port was open.
       if (this.#owner.isClosed) return typeof member === 'string' ? undefined : member.lapse()
       const ruleNow = rule.in(this.#host.server.settings.policy)
       if (typeof member === 'string') return this.#answer(message, member, rule)

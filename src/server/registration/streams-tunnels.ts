@@ -24,7 +24,7 @@ import type { LinkRegistry } from './links.ts'
 import type { StreamsReports } from './streams-reports.ts'
 import type { StreamsUpstreams } from './streams-upstreams.ts'
 
-/** What a client on the streams wire may ask besides. */
+/** Further requests of a client on the streams wire. */
 export interface StreamsHost extends ClientHost {
   readonly linkRegistry: LinkRegistry
   readonly tokenThrottle: TokenThrottle
@@ -173,7 +173,7 @@ export class StreamsTunnels {
     this.#forget(number, member.tunnel)
     this.#owner.send({ type: 'revoked', tunnel: number, code, message: new TunnelError(code).message })
     if (member.upstream === upstream) member.remove(code)
-    // Of a name that is not allowed any more, requests in progress are still answered.
+    // Requests in progress for a name that is no longer allowed still get their responses.
     if (code === 'TOKEN_REFUSED' || code === 'TOKEN_EXPIRED' || code === 'BLOCKED') upstream.stop?.()
     this.#host.released(this.#owner, member.tunnel, code)
   }

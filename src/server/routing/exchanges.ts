@@ -21,7 +21,7 @@ export class Exchanges {
   readonly #reports: Reports
   /** Whether the server has listeners for requests. */
   isHeard = false
-  /** Under way, those with the control host included, those in lanes not. */
+  /** Requests in progress, including those to the control host, without those in lanes. */
   #count = 0
 
   constructor(context: ServerContext) {
@@ -120,10 +120,10 @@ export function toHundredth(ms: number): number {
   return Math.round(ms * 100) / 100
 }
 
-/** What is noted of. */
+/** The record of a request. */
 export interface Recorded {
   readonly head: RequestHead
-  /** Of the visitor, also behind trusted proxies. */
+  /** The address of the visitor, also behind trusted proxies. */
   readonly address: string
   /** On the clock of `performance.now()`. */
   readonly startedAt: number
@@ -132,7 +132,7 @@ export interface Recorded {
 export class RequestRecord {
   /** A guard refused the request, or a middleware got this from the app's side. */
   code: ErrorCode | undefined
-  /** More of why: as the guard says it, or as `Visit.fail` takes it of an exchange that middlewares wrap. */
+  /** The reason in detail, from the guard, or from `Visit.fail` of an exchange that middlewares wrap. */
   reason: string | undefined
   readonly #request: Recorded
   readonly #books: Exchanges
@@ -147,17 +147,17 @@ export class RequestRecord {
     books.begun()
   }
 
-  /** It counts for a tunnel. */
+  /** The request counts for a tunnel. */
   routed(): void {
     this.#books.routed()
   }
 
-  /** It goes to another tunnel or server after all. */
+  /** The request goes to another tunnel or server after all. */
   left(): void {
     this.#books.left()
   }
 
-  /** It is in transit to a client. */
+  /** The request is in transit to a client. */
   sent(): void {
     this.#isSent = true
   }
@@ -182,14 +182,14 @@ export class RequestRecord {
     }
   }
 
-  /** It became a WebSocket. */
+  /** The request became a WebSocket. */
   switched(tunnel: Tunnel): void {
     this.#reports?.switched(tunnel, this.#report)
   }
 
   // ── It is over ─────────────────────────────────────────────────────────────────────────────────────────────
 
-  /** For its client and the server's listeners. */
+  /** The report for its client and the server's listeners. */
   report(tunnel: Tunnel | undefined, { requestBytes, responseBytes, reason }: Result, status: number): void {
     const { code } = this
     const books = this.#books
@@ -206,7 +206,7 @@ export class RequestRecord {
     else if (isHeard) books.count(isFailure(status, code), responseBytes)
   }
 
-  /** A client of the tunnel learns of what it never gets: with a pool the one that joined first. */
+  /** Reports a request that no client gets to a client of the tunnel; in a pool, to the one that joined first. */
   #reportRefusal(tunnel: Tunnel): void {
     const member = tunnel.members.find(({ client }) => client?.reports.isWatching === true)
     if (member === undefined) return

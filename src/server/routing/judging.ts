@@ -1,5 +1,5 @@
-// What is asked about each visitor of a tunnel once, whatever it speaks: a request of any version of HTTP, an upgrade, a raw
-// connection, a UDP flow. `Tunnel.choose` then says which member takes it.
+// Checks each visitor of a tunnel once, with any protocol: a request of any version of HTTP, an upgrade, a raw connection, a
+// UDP flow. `Tunnel.choose` then says which member takes it.
 
 import type { Branding } from '../../branding.ts'
 import type { ErrorCode } from '../../errors.ts'
@@ -8,9 +8,9 @@ import type { Guarding, Judgement } from '../contracts/guarding.ts'
 import type { LayeredTunnel } from '../contracts/layer.ts'
 import type { Asking } from '../tunnels/pool.ts'
 
-/** Who asks, as guards see it. */
+/** The visitor in its form for guards. */
 export interface Visitor extends Asking {
-  /** It came with https, also when that ends in front of this server. Default `false`: no request. */
+  /** Whether the visitor used https, also if that ends in front of this server. Default `false`: no request. */
   readonly isSecure?: boolean
   /** As `Admittance.asked`. */
   readonly asked?: AskedCertificate | undefined
@@ -25,7 +25,7 @@ export interface JudgingServer {
 
 const UNGUARDED: Judgement = { kind: 'pass', passes: [] }
 
-/** What the operator, and the guards of the server and of the tunnel say about a visitor. `undefined`: there is none to ask. */
+/** The verdict of the operator, and of the guards of server and tunnel. `undefined` if there are none. */
 export function judge(
   server: JudgingServer,
   tunnel: LayeredTunnel,

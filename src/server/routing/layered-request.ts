@@ -64,7 +64,7 @@ export abstract class LayeredRequest {
     return this.#layered?.errorPage?.(code)
   }
 
-  /** What the bytes of its visit pass; `undefined`: nothing delays them. */
+  /** The shape for the bytes of its visit; `undefined`: nothing delays them. */
   openValve(ends: ValveEnds): Valve | undefined {
     return this.#layered?.openValve?.(ends)
   }

@@ -1,4 +1,4 @@
-// Which requests are reported one by one, and the count of the others: a person reads a few lines a second, and a report
+// Which requests are reported one by one, and the count of the others: a person reads a few lines per second, and a report
 // costs more than the request itself.
 
 import type { ExchangeCounts } from '../../accelerator.ts'

@@ -144,7 +144,7 @@ export class RoutedRequest extends LayeredRequest implements AcceptedRequest, Vi
     return toUpstream(upstream)
   }
 
-  /** A guard says that the request belongs on another connection. */
+  /** A guard refuses the request on this connection. */
   get isMisdirected(): boolean {
     return this.#record.code === 'CONNECTION_MISDIRECTED'
   }
@@ -305,7 +305,7 @@ export class RoutedRequest extends LayeredRequest implements AcceptedRequest, Vi
 
   #servedBy(member: Member): void {
     member.began()
-    // Before anything that may throw: what is over gives the member back.
+    // Comes before anything that may throw, so that the end of the request releases the member.
     this.#member = member
     this.#answerer = member
     const { logins } = this.arrival

@@ -68,7 +68,7 @@ export class Serving implements RequestHost {
     const isDraining = state === 'draining'
     const destination = this.context.destinationOf(head.host)
     if (destination.kind === 'control') {
-      // Of other servers, visitors still come here.
+      // Visitors of other servers still come here.
       const entered = head.upgrade === '' ? undefined : this.context.parts.enter(arrival)
       if (entered !== undefined) return entered
       if (head.upgrade !== '' && settings.clientCa && !arrival.isCertified)
@@ -128,7 +128,7 @@ export class Serving implements RequestHost {
     const { arrival, head } = request
     const tunnel = this.context.tunnels.find(name)
     const keptFor = arrival.from?.keptFor
-    // It was kept for another client than the one that has the name by now.
+    // The webhook was stored for another client than the current one of the name.
     if (keptFor !== undefined && tunnel !== undefined && tunnel.holder?.rule.id !== keptFor)
       return request.moved()
     const kept = isBelow ? undefined : this.#kept(request, name, tunnel)
@@ -177,14 +177,14 @@ function leaving(request: RoutedRequest): Route {
 }
 
 /**
- * Whose own probe the request is, if it is one of a client that holds the tunnel. Only who knows the resume secret can ask, so nothing of the
- * app is shadowed; only HEAD is looked at, so that other requests do not pay for the look.
+ * Returns the member whose client sent this request to probe its own tunnel. The proof needs the resume secret, so it never
+ * hides a path of the app. Only HEAD is checked, so that other requests do not pay for it.
  */
 export function proberOf(head: RequestHead, tunnel: Tunnel): Member | undefined {
   return head.method === 'HEAD' ? tunnel.memberProbedBy(head.header(PROBE_HEADER)) : undefined
 }
 
-/** Answers 204 after a round trip to the client. */
+/** Returns 204 after a round trip to the client. */
 export function probeUpstream(member: Member): Upstream {
   return {
     wire: 'streams',

@@ -12,7 +12,7 @@ type Held = (route: Route) => void
 interface Waiting {
   /** The owner of the request, as the address book has it. */
   readonly key: string
-  /** The name has a tunnel now, or `code` says why the wait is over. */
+  /** The name has a tunnel now, or `code` is the reason for the end of the wait. */
   finish(code?: ErrorCode): void
 }
 

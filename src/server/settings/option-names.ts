@@ -15,7 +15,7 @@ export const TOKEN_NAMES: Names<TokenRule> = namesOf<TokenRule>()(
   'maxClients hosts maxHosts connect rate bandwidth',
 )
 
-/** Options of the package `localtunnels` 0.2, in our words. */
+/** Translates options of the package `localtunnels` of version 0.2.0. */
 export const SERVER_HINTS: Readonly<Record<string, string>> = {
   domain: 'It is domains, a list.',
   token: 'It is tokens, a list.',

@@ -29,11 +29,11 @@ export interface TokenRule {
   readonly names?: readonly string[]
   /**
    * Kinds of tunnels it may have: `http`, `tcp`, `udp`, `tls`, `private`. Default all. With `names`, which ports do not have: `http`,
-   * `tls` and `private`, and those of `tcpPorts` and `udpPorts` where these are given. With `connect` and no `names`: only the latter.
-   * Others: `NOT_ALLOWED`.
+   * `tls` and `private`, and those of `tcpPorts` and `udpPorts` where these are given. With `connect` and no `names`: only
+   * the latter. All others are `NOT_ALLOWED`.
    */
   readonly kinds?: readonly GrantedKind[]
-  /** The public TCP ports that the token may have, of those of the server. Default all of these. Others: `NOT_ALLOWED`. */
+  /** The public TCP ports that the token may have, of those of the server. Default all of these. All others are `NOT_ALLOWED`. */
   readonly tcpPorts?: string
   /** The public UDP ports that the token may have, as `tcpPorts`. */
   readonly udpPorts?: string
@@ -43,7 +43,7 @@ export interface TokenRule {
    */
   readonly maxTunnels?: number
   /**
-   * The number of public ports, TCP and UDP, of all its clients together, leases included. Default 5,000. Above:
+   * The number of public ports, TCP and UDP, of all its clients together, leases included. Default 5,000. If exceeded:
    * `CLIENT_LIMIT`.
    */
   readonly maxPorts?: number
@@ -52,16 +52,16 @@ export interface TokenRule {
   /** Clients connected at once with it. Default half of the limit `maxClients`. If exceeded: `CLIENT_LIMIT`, at the upgrade. */
   readonly maxClients?: number
   /**
-   * Hosts outside of the server's domains that its tunnels may answer: `www.customer.example`, `*.customer.example`, `*` for any.
+   * Hosts outside of the server's domains that its tunnels may have: `www.customer.example`, `*.customer.example`, `*` for any.
    * Default none; of a token that is a text alone, any. For others: `NOT_ALLOWED`.
    */
   readonly hosts?: readonly string[]
   /**
-   * The private services that its clients connect to: `db`, `team-*`, `*` for any. Default none; of a token that is a text alone, any.
-   * Others: `NOT_ALLOWED`.
+   * The private services that its clients connect to: `db`, `team-*`, `*` for any. Default none; of a token that is a text
+   * alone, any. All others are `NOT_ALLOWED`.
    */
   readonly connect?: readonly string[]
-  /** The number of custom domains of all its clients together, leases included. Default 256. Above: `CLIENT_LIMIT`. */
+  /** The number of custom domains of all its clients together, leases included. Default 256. If exceeded: `CLIENT_LIMIT`. */
   readonly maxHosts?: number
   /**
    * Requests, and connections of raw tunnels, of all visitors of all its tunnels together: `limit` in `windowMs`. Default no bound.
@@ -70,8 +70,8 @@ export interface TokenRule {
    */
   readonly rate?: { readonly limit: number; readonly windowMs: number }
   /**
-   * Bytes a second, each way, of all visitors of all its tunnels together. Default no bound. If exceeded: bytes wait, and nothing is cut. Not for
-   * UDP. Below 1,024: `OPTION_INVALID`.
+   * Bytes a second, each way, of all visitors of all its tunnels together. Default no bound. If exceeded: bytes wait, and
+   * nothing is cut. UDP does not count. Values below 1,024 are `OPTION_INVALID`.
    */
   readonly bandwidth?: number
 }
@@ -96,7 +96,7 @@ export interface TunnelServerOptions {
   readonly domains?: readonly string[]
   /** The operator's name, contact and logo on the pages that the server shows to visitors. Default none. Unusable: `OPTION_INVALID`. */
   readonly branding?: Branding
-  /** The certificate chain and private key as PEM text. Default none: plain HTTP. A pair that does not fit: `TLS_INVALID`. */
+  /** The certificate chain and private key as PEM text. Default none: plain HTTP. A key that does not fit is `TLS_INVALID`. */
   readonly tls?: { readonly cert: string; readonly key: string }
   /**
    * Certificates by the name that a visitor asks for: `FileCertificates` or `acmeCertificates` of `localtunnels/certificates`, or
@@ -110,7 +110,7 @@ export interface TunnelServerOptions {
    */
   readonly challenges?: ChallengeResponses
   /**
-   * A second port, for plain HTTP: answers `challenges`, and sends visitors to https with 308. `0` takes any free one; see
+   * A second port, for plain HTTP: responds to `challenges`, and redirects visitors to https with 308. `0` takes any free one; see
    * `server.httpPort`. Default none. Without `tls` or `certificates`: `OPTION_INVALID`. A reload cannot change it.
    */
   readonly httpPort?: number
@@ -126,7 +126,8 @@ export interface TunnelServerOptions {
    */
   readonly tlsMinVersion?: '1.2' | '1.3'
   /**
-   * Ciphers of TLS 1.2, as a list of OpenSSL names with `:` in between. Default: those with forward secrecy and authenticated
+   * The ciphers for connections with TLS 1.2: OpenSSL names with `:` in between. Default: those with forward secrecy and
+   * authenticated
    * encryption (ECDHE with AES-GCM or ChaCha20-Poly1305). The ciphers of TLS 1.3 are fixed. A list that has none, or without
    * `tls` or `certificates`: `OPTION_INVALID`.
    */
@@ -138,7 +139,8 @@ export interface TunnelServerOptions {
    */
   readonly http2?: boolean
   /**
-   * Whether visitors may speak HTTP/3 as well, on the UDP port with the number of `port`: answers over TLS name it (Alt-Svc). Experimental:
+   * Whether visitors may speak HTTP/3 as well, on the UDP port with the number of `port`: responses over TLS announce it
+   * (Alt-Svc). Experimental:
    * the runtime's QUIC is. Default `false`: nothing of it is loaded. Without `tls` or `certificates`, or with `acceptProxyProtocol`:
    * `OPTION_INVALID`. A runtime that cannot carry it: `RUNTIME_UNSUPPORTED`. Request bodies that say they are longer than 8 MiB get 421
    * `HTTP3_BODY_TOO_LARGE`, on which RFC 7838 has them ask again over HTTP/2. A reload cannot change it.
@@ -176,7 +178,7 @@ export interface TunnelServerOptions {
   /**
    * The tokens of clients: visible ASCII without spaces, each with a rule for what it opens, or for everything. When any is
    * given, a client without one of them is refused with `TOKEN_REFUSED`. Default none: everybody who reaches the server may
-   * have a tunnel; unless `host` is a loopback address, a `warning` event says so.
+   * have a tunnel; unless `host` is a loopback address, there is a `warning` event.
    */
   readonly tokens?: readonly (string | TokenRule)[]
   /**
@@ -188,8 +190,8 @@ export interface TunnelServerOptions {
   /** Labels that no client may take, besides `api`, `www` and the others that `isReservedName` knows. Default none. */
   readonly reservedNames?: readonly string[]
   /**
-   * Addresses or CIDR ranges of proxies in front whose X-Forwarded-* and Forwarded headers are believed. A range has addresses of
-   * its own family only: `::/0` has none of IPv4. Default none: such headers from visitors are replaced.
+   * Addresses or CIDR ranges of proxies in front whose X-Forwarded-* and Forwarded headers are trusted. A range has
+   * addresses of its own family only: `::/0` has none of IPv4. Default none: such headers from visitors are replaced.
    */
   readonly trustedProxies?: readonly string[]
   /**
@@ -287,13 +289,11 @@ export interface ServerLimits {
   readonly maxCopyBodyBytes: number
   /**
    * Connections of visitors at once, of all kinds, from `accept` on. Default 32,768: idle ones cost about 4 KB each, so that is
-   * some 130 MB. Fewer where the process may not open as many descriptors. Above, a new connection that sends a request
-   * replaces one that has been idle for a second; if none is, the request gets 503 `VISITOR_LIMIT`, and raw connections are
-   * cut. The control host still answers. An `error` event reports it at most once a minute.
+   * some 130 MB. Fewer where the process may not open as many descriptors. If exceeded: a new connection that sends a request replaces an idle one, or gets 503 `VISITOR_LIMIT`; raw connections are cut. The control host still responds. An `error` event reports it at most once a minute.
    */
   readonly maxVisitors: number
   /**
-   * Connections of one address at once, and its requests in progress over HTTP/2 and HTTP/3. An IPv6 address counts by its first 64 bits. A connection with a PROXY header is the
+   * Connections of one address at once, and its requests in progress over HTTP/2 and HTTP/3. A connection with a PROXY header is the
    * visitor's, others of `trustedProxies` are not counted. Default 8,192, a quarter of `maxVisitors`: offices and mobile
    * networks share addresses; at most half of `maxVisitors`, and half of the descriptors that visitors may take, so that
    * one address cannot fill a small server. The loopback is not counted, unless a value is given here or in `maxAddressRate`.
@@ -301,8 +301,7 @@ export interface ServerLimits {
    */
   readonly maxAddressVisitors: number
   /**
-   * The number of new connections of one address per second, and of HTTP/2 requests that it gives up, by a reset or with the
-   * connection; addresses count as in `maxAddressVisitors`. This many at once, and they come back evenly over a second. Default
+   * The number of new connections of one address per second, and of HTTP/2 requests that it gives up; addresses count as in `maxAddressVisitors`. Default
    * 1,000: a tenth of what one core accepts. If exceeded: as `maxAddressVisitors`. `0`: none.
    */
   readonly maxAddressRate: number
@@ -324,8 +323,7 @@ export interface ServerLimits {
   /** The size of a request body, in bytes. Default 0: unlimited. If exceeded: 413 `BODY_TOO_LARGE`. */
   readonly maxBodyBytes: number
   /**
-   * Streams open at once per tunnel, idle ones included. Default 4,096. If exceeded: the address that has most gives its newest up for one
-   * that has fewer; without one, 503 `TUNNEL_BUSY`, or cut (TCP).
+   * Streams open at once per tunnel, idle ones included. Default 4,096. If exceeded: the address with most gives up its newest for one with fewer; otherwise 503 `TUNNEL_BUSY`, or cut (TCP).
    */
   readonly maxStreams: number
   /** Tunnels of one client. Default 256. If exceeded: `CLIENT_LIMIT`. */
@@ -336,10 +334,8 @@ export interface ServerLimits {
    */
   readonly streamIdleMs: number
   /**
-   * Visitors of one UDP tunnel at once, by address and port: each is a stream here and a socket at the client. Default
-   * 1,024, a quarter of `maxStreams`, so that made-up addresses leave the client's other tunnels their streams. If exceeded: one
-   * that was never answered gives way after a second, or the newest of the address that has most; otherwise the new one's
-   * datagrams are dropped and counted.
+   * Visitors of one UDP tunnel at once, by address and port. Default
+   * 1,024, a quarter of `maxStreams`, so that made-up addresses leave the client's other tunnels their streams. If exceeded: a flow without a reply gives way after a second, or the newest of the address with most; otherwise the new datagrams are dropped.
    */
   readonly maxFlows: number
   /**
@@ -357,9 +353,7 @@ export interface ServerLimits {
    */
   readonly guardTimeoutMs: number
   /**
-   * The time after the start in which requests wait for names that no client has yet, because clients need a moment to
-   * reconnect. Default 5,000: what the pauses between their tries grow to. They are served when the client is there; when the
-   * time is over they get 503 `SERVER_STARTING` with Retry-After, and later ones 404. HTTP only. `0`: 404 at once.
+   * The time after the start in which requests for names without a client wait. Default 5,000, the longest pause between the tries of clients. If exceeded: 503 `SERVER_STARTING`; later requests get 404. HTTP only. `0`: 404 at once.
    */
   readonly startupHoldMs: number
   /** Clients connected at once. Default 10,000. If exceeded: `CLIENT_LIMIT`. */
@@ -375,8 +369,7 @@ export interface ServerLimits {
   /** The time for which `stop()` waits for open requests. Default 30,000. If exceeded: it is cut. `0`: at once. */
   readonly drainTimeoutMs: number
   /**
-   * The time for which a kept-alive connection may have been idle when `stop()` closes it; an earlier request is served, as the
-   * last one there. Default 1,000, above the pauses of visitors that ask one thing after the other. `0`: closed at once, and a
+   * The time for which a kept-alive connection may have been idle when `stop()` closes it; an earlier request is served. Default 1,000, above the pauses of visitors that ask one thing after the other. `0`: closed at once, and a
    * request in transit just then is lost.
    */
   readonly drainIdleMs: number

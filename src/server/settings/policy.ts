@@ -246,7 +246,7 @@ export class Policy {
     if (this.isOpen) return hash === undefined ? ANYTHING : new Rule({}, hash)
     if (hash === undefined) return undefined
     let found: Rule | undefined
-    // All are compared, so that time says nothing about which one matched.
+    // Compares all of them, so that the time does not show which one matched.
     for (const rule of this.#rules) if (rule.isOpenedBy(hash)) found ??= rule
     if (found !== undefined && this.revocations?.isRevoked(hash.toString('hex'))) return undefined
     return found

@@ -18,7 +18,7 @@ export interface ServerStats {
   readonly rawVisitors: number
   /** The total number of connections to TCP tunnels. */
   readonly totalRawVisitors: number
-  /** Datagrams of visitors that were dropped, by UDP tunnel. Since the tunnel was granted. */
+  /** The dropped datagrams of visitors for each UDP tunnel, since it was granted. */
   readonly droppedDatagramsByTunnel?: Readonly<Record<string, number>>
   /** Visitors of UDP tunnels now, by address and port. */
   readonly flows: number

@@ -23,8 +23,8 @@ export interface TunnelRule extends ForTunnels {
    */
   readonly queueTimeoutMs?: number
   /**
-   * The maximum length of a request body in bytes, whether the visitor announces it or not. Default that of the server. Above:
-   * 413 `BODY_TOO_LARGE`; where the response has begun, the connection is cut.
+   * The maximum length of a request body in bytes, whether the visitor announces it or not. Default that of the server. If
+   * exceeded: 413 `BODY_TOO_LARGE`; if the response has begun, the connection is cut.
    */
   readonly maxContentLength?: number
   /**

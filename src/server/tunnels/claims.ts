@@ -18,7 +18,7 @@ type Claimed = Member | ErrorCode
 /** Ports tried for one registration before it is refused: the system may refuse many that are free here. */
 const MAX_TRIES = 16
 
-/** What is asked for, or what is there. */
+/** The requested tunnel, or the existing one. */
 export interface Wish extends Pick<Register, 'kind' | 'name' | 'port' | 'hostNames' | 'inbox' | 'wishes'> {
   readonly guard?: object | undefined
   /** As `Tunnel.isEnd`. */
@@ -66,7 +66,7 @@ export function refusalOf(
   if (kind === 'connect' || isEnd) return rule.allowsConnect(labelOf(name)) ? undefined : 'NOT_ALLOWED'
   // A client that connects to a private service shows a token.
   if (rule.requiresGuard && kind !== 'private' && !isRefusing(guard)) return 'NOT_ALLOWED'
-  // Without a token any client could come for what is kept.
+  // Any client without a token could fetch the stored webhooks.
   if (inbox !== undefined && (terms.inbox === undefined || rule.id === undefined)) return 'INBOX_REFUSED'
   switch (kind) {
     case 'http':

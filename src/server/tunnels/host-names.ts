@@ -1,4 +1,4 @@
-// Custom domains: whole host names that tunnels answer besides their own names, and whose they are.
+// Custom domains: whole host names of tunnels in addition to their own names, and their owners.
 
 interface Owner {
   readonly name: string

@@ -3,7 +3,7 @@
 
 import type { Bounds } from '../settings/bounds.ts'
 
-/** An app that answered for a host is remembered for a day: a certificate is ordered once in weeks. */
+/** A host for which an app responded is remembered for a day: a certificate is ordered once in weeks. */
 const MEMORY_MS = 86_400_000
 
 export class HostsBelow {

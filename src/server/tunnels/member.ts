@@ -101,7 +101,7 @@ export class Member implements Deadline {
     if (this.tunnel.port !== 0) this.#holder[change]('ports')
   }
 
-  /** Whether its origin can take visitors, as the client says: until it says otherwise. Kept through a reconnect. */
+  /** Whether its origin can take visitors, by the last message of the client. Kept through a reconnect. */
   get isHealthy(): boolean {
     return this.#isHealthy
   }
@@ -130,7 +130,7 @@ export class Member implements Deadline {
     idle()
   }
 
-  /** Calls `idle` when it serves no visitor: at once, or later. It must get no new ones. */
+  /** Calls `idle` once the member serves no visitor. Do not give it new ones. */
   whenIdle(idle: () => void): void {
     if (this.#inFlight === 0) idle()
     else this.#idle = idle
@@ -202,7 +202,7 @@ export class Member implements Deadline {
     else deadlines.arm(this, Math.max(limits.leaseMs, 1))
   }
 
-  /** Gives it back for good. `code`: what is in progress is cut with it; without, it goes on for as long as the carrier does. */
+  /** Releases the tunnel for good. `code` cuts its open requests; without it, they continue as long as the carrier. */
   remove(code?: ErrorCode): void {
     this.upstream = undefined
     this.client = undefined

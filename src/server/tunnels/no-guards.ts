@@ -32,7 +32,7 @@ export class NoGuards implements Guarding {
   }
 }
 
-/** Whether a guard, as it was asked for or as it was made, has a wall or a sign-in method. */
+/** Whether a guard, or the request for one, has an access rule or a sign-in method. */
 export function isRefusing(guard: object | undefined): boolean {
   if (guard === undefined) return false
   return 'isRefusing' in guard

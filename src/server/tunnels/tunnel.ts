@@ -46,9 +46,9 @@ export interface Claimant {
 export interface PortFront {
   /** The descriptor of the socket that listens, if another program could continue with it. */
   readonly descriptor?: number | undefined
-  /** The server stops: takes no more visitors; those that are there go on. */
+  /** The server stops: it takes no more visitors, and open connections continue. */
   drain(): void
-  /** The tunnel is returned: the port is free, and connections that are there go on for as long as their client does. */
+  /** The tunnel is released: the port is free, and open connections continue as long as their client. */
   release(): void
   /** Takes no more visitors, and cuts those that are there. */
   stop(code: ErrorCode): void
@@ -295,7 +295,7 @@ export class Tunnel {
     this.#waits.finish(outcome)
   }
 
-  /** Another server of the cluster has the name: those that wait are routed again once it is not here any more. */
+  /** The name belongs to another server of the cluster: waiting requests are routed again once it is gone here. */
   moveAway(remove: (member: Member) => void): void {
     const finish = this.#waits.stop()
     for (const member of [...this.#members]) remove(member)

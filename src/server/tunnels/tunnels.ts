@@ -1,4 +1,4 @@
-// All tunnels of a server by name, a port being one too: which host is whose, who may have which, and what is free.
+// All tunnels of a server by name, a port being one too: who has a host, who may have it, and which names are free.
 
 import { isPortName } from '../../directory.ts'
 import type { ErrorCode } from '../../errors.ts'
@@ -157,21 +157,21 @@ function admit(tunnel: Tunnel, { resume, pool, holder, guard }: Claimant): Membe
   const isAlone = tunnel.members.every(member => member === own)
   if (!isAlone && tunnel.guard?.definition !== guard?.definition) return 'POOL_DIFFERS'
   if (own === undefined) return tunnel.join(holder)
-  // With another token than before, it counts as a tunnel of that one.
+  // A tunnel whose token has changed counts for the new token.
   if (own.holder !== holder && !tunnel.isRoomOf(holder)) return 'CLIENT_LIMIT'
   own.moveTo(holder)
   tunnel.useGuard(guard)
   return own
 }
 
-/** Why no client of any server may have this name. */
+/** Returns the reason why no client of any server may have this name. */
 export function refusalOfName(name: string, kind?: GrantedKind): ErrorCode | undefined {
   if (kind === 'private') return isValidSubdomain(labelOf(name)) ? undefined : 'NAME_INVALID'
   if (!isValidSubdomain(name)) return 'NAME_INVALID'
   return isReservedName(name) || isPortName(name) ? 'NAME_RESERVED' : undefined
 }
 
-/** What a host means to this server. */
+/** The meaning of a host for this server. */
 export type Destination =
   | ({ readonly kind: 'tunnel' } & NamedTunnel)
   | { readonly kind: 'control' }

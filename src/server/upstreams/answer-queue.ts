@@ -8,7 +8,7 @@ export class AnswerQueue implements Waiting {
   readonly #turns: Turns
   readonly #take: (bytes: Uint8Array, start: number, end: number) => void
   readonly #pieces: Uint8Array[] = []
-  /** The piece whose turn it is: what is put back of it needs no copy. */
+  /** The current piece: a rest that is put back needs no copy. */
   #own: Uint8Array | undefined
   #ending: (() => void) | undefined
   /** Counts the ends: a piece can be the last of its response. */

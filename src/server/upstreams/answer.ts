@@ -60,7 +60,7 @@ export class AnswerUpstream implements Upstream {
     }
   }
 
-  /** Answers once the request is complete; one with a body is answered at once, and its connection ends. */
+  /** Responds once the request is complete; to a request with a body at once, and ends its connection. */
   #say(visit: Visit, refusal: Refusal, isRead = visit.head.body === 'none'): Exchange {
     // After a request to switch protocols no other one comes, and one that is misdirected is to come by another connection.
     const isLast = visit.head.upgrade !== '' || refusal.code === 'CONNECTION_MISDIRECTED'

@@ -31,9 +31,9 @@ export class PooledStream implements StreamHandler, Reserved, Deadline, Taker, K
   dueTick = 0
   /** An exchange was complete on it before: the origin may have closed it in the meantime. */
   isReused = false
-  /** Who has it, or had it last. */
+  /** The current or last owner. */
   visitor: string
-  /** It speaks HTTP/1.1 to an app that otherwise gets HTTP/2, for one WebSocket. */
+  /** Whether the stream carries HTTP/1.1 to an app that otherwise gets HTTP/2: for one WebSocket. */
   isApart = false
   /** The app took, or asked for, a login of the connection. */
   isPrivate = false
@@ -154,7 +154,7 @@ export class PooledStream implements StreamHandler, Reserved, Deadline, Taker, K
     this.#context.server.deadlines.arm(this, ms)
   }
 
-  /** It is this visitor's connection's alone from now on; `undefined`: it serves no more exchange. */
+  /** Reserves the stream for this visitor's connection; `undefined`: it serves no further exchange. */
   becomePrivate(logins: ConnectionLogins | undefined): void {
     this.isPrivate = true
     this.logins = logins
@@ -252,12 +252,12 @@ export class PooledStream implements StreamHandler, Reserved, Deadline, Taker, K
     this.#phase = 'idle'
     this.#wasAsked = end?.isAsked === true
     const { deadlines, limits } = this.#context.server
-    // It was idle for a while already.
+    // The stream was idle for a while.
     if (limits.streamIdleMs > 0) deadlines.arm(this, Math.max(1, limits.streamIdleMs - LANE_IDLE_MS))
   }
 }
 
-/** Whether this request goes over HTTP/1.1 to an app that otherwise gets HTTP/2. */
+/** Whether this request needs HTTP/1.1 although the app otherwise gets HTTP/2. */
 export function goesApart(head: RequestHead, { apps }: StreamsContext): boolean {
   return head.upgrade === 'websocket' && apps?.sendsUpgradesApart === true
 }

@@ -1,5 +1,4 @@
-// What an exchange sends: heads, built in one array and sent on within one call, and the request, kept for as long as it could be
-// sent once more.
+// Sends heads, built in one array within one call, and requests, which it stores while they may be sent once more.
 
 import { copyBytes, copyOf } from '../../bytes.ts'
 import { CR, IDEMPOTENT, LF } from '../../http/characters.ts'
@@ -17,7 +16,7 @@ import type { Rewrite, Visit } from '../contracts/upstream.ts'
 import { type Movement, Progress } from '../limits/deadlines.ts'
 import type { Bounds } from '../settings/bounds.ts'
 
-/** What of a response's body arrived with its head leaves with it in one write, up to this size together. */
+/** A head and the part of its body that arrived with it leave in one write, up to this size together. */
 const SCRATCH_BYTES = 262_144
 
 /** Reused: to keep bytes of it, copy them. A longer head replaces it by a longer array. */
@@ -108,8 +107,8 @@ export class RequestSender implements Movement {
   }
 
   /**
-   * Sends the head that `writeRequestHead` has built, up to `headEnd`. `mayRepeat`: the body is kept for a second try. `sentBytes`: so
-   * many are with the origin already, head and body. `false`: the visitor has to wait.
+   * Sends the head that `writeRequestHead` has built, up to `headEnd`. `mayRepeat`: the body is kept for a second try.
+   * `sentBytes`: bytes of head and body that the origin has already. `false`: the visitor has to wait.
    */
   begin(stream: ByteStream, headEnd: number, mayRepeat: boolean, sentBytes: number): boolean {
     this.#stream = stream

@@ -15,7 +15,7 @@ export interface UpstreamRoute {
 }
 
 /**
- * The longest path wins. Paths are compared as they were sent, byte for byte: nothing is decoded and no dot segment
+ * The longest path wins. Paths are compared unchanged, byte for byte: nothing is decoded and no dot segment
  * taken out, because the app may read them in another way than we would. So a route is not an access control.
  */
 export class RoutedUpstream implements TunnelUpstream {

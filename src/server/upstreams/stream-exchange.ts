@@ -59,14 +59,14 @@ export class StreamExchange implements Exchange {
   #phase: Phase = 'over'
   #visit: Visit | undefined
   #stream: ByteStream | undefined
-  /** Answer bytes that the visitor does not take yet: their credit is held back, which stops the origin. */
+  /** Response bytes that the visitor does not take yet: their credit is held back, which stops the origin. */
   #unconsumed = 0
   #isVisitorFull = false
   /** Whether the visitor can tell the end of the response from its bytes, not only from the end of the connection. */
   #isDelimited = true
-  /** The visitor speaks HTTP/1.0 and the origin sends chunks: only their payload is passed on. */
+  /** The origin sends chunks to a visitor with HTTP/1.0, who gets only their payload. */
   #isUnchunked = false
-  /** Of the body's framing something was left out. */
+  /** A part of the body's framing was left out. */
   #isCleaned = false
   /** Pieces that the response came in. */
   #pieces = 0
@@ -216,19 +216,19 @@ export class StreamExchange implements Exchange {
         'CLIENT_GONE',
         isHeadAwaited ? this.#request.piecesToRepeat(delivered, method) : undefined,
       )
-    // The client is a stranger: of its codes, only those about the origin are believed.
+    // The client is a stranger: the server trusts only its codes about the origin.
     const cause = ERRORS[code].fault === 'origin' || code === 'TUNNEL_BUSY' ? code : this.#lostCode
     // A handler that threw has seen the request: it would be asked twice.
     if (isHeadAwaited && cause !== 'HANDLER_FAILED') this.#retryOrFail(cause, delivered, reason)
     else this.#fail(cause, undefined, reason)
   }
 
-  /** It is an app's own words that come, and not another server's. */
+  /** The response comes from an app, and not from another server. */
   get #isApps(): boolean {
     return this.#context.peer === undefined
   }
 
-  /** Another server says itself what is wrong with an app: where it says nothing, the way to the client is lost. */
+  /** The other server reports faults of an app itself: without such a report, the way to the client is lost. */
   get #lostCode(): ErrorCode {
     return this.#isApps ? 'ORIGIN_CLOSED' : 'CLIENT_GONE'
   }
@@ -272,7 +272,7 @@ export class StreamExchange implements Exchange {
     else this.#beginAnswer(visit, bytes, at, end)
   }
 
-  /** Each 1xx answer is parsed and written by itself: without a bound an origin would keep the server busy with them. */
+  /** Each 1xx response is parsed and written by itself: without a bound an origin would keep the server busy with them. */
   #mayBeInterim(): boolean {
     const { limits, deadlines } = this.#context.server
     const most = limits.maxInterimAnswers
@@ -280,7 +280,7 @@ export class StreamExchange implements Exchange {
     return this.#interims.spend(1, deadlines.tick)
   }
 
-  /** Passes a 1xx answer on: a sign of life. An HTTP/1.0 visitor would not understand it. */
+  /** Passes a 1xx response on: a sign of life. An HTTP/1.0 visitor would not understand it. */
   #passInterim(visit: Visit, answer: ResponseHead): void {
     this.#owner.expectAnswer(this.#request.isDone ? this.#originTimeoutMs : 0)
     if (visit.head.minorVersion === 0) return
@@ -306,7 +306,7 @@ export class StreamExchange implements Exchange {
     const { cleaned } = this.#framer
     const [piece, from, to] = cleaned === undefined ? [bytes, at, bodyEnd] : [cleaned, 0, cleaned.length]
     if (cleaned === undefined && answer.bytes === bytes && headEnd <= at - answer.start) {
-      // What is forwarded is seldom longer than what came: it goes where that was, and the body stays where it is.
+      // The forwarded head is seldom longer than the original: it replaces that one in place, and the body does not move.
       copyBytes(scratch, 0, headEnd, bytes, at - headEnd)
       this.#write(visit, bytes, at - headEnd, bodyEnd)
     } else if (addBody(headEnd, piece, from, to)) this.#write(visit, scratch, 0, headEnd + to - from)
@@ -452,8 +452,8 @@ export class StreamExchange implements Exchange {
   #retryOrFail(code: ErrorCode, delivered: number, reason?: string): void {
     const visit = this.#visit
     const untouched = this.#request.piecesUnlessDelivered(delivered)
-    // On a fresh stream nothing says that it was stale: what breaks one app there may break another. An app of HTTP/2 can say
-    // that it did nothing with the request (REFUSED_STREAM, GOAWAY); but it may say so each time.
+    // On a fresh stream there is no sign that it was stale: what breaks one app there may break another. An app of HTTP/2 can say
+    // that it did nothing with the request (REFUSED_STREAM, GOAWAY); but it may do so each time.
     const { apps, peer } = this.#context
     const isHttp2 = apps !== undefined && peer === undefined
     const wasRefused = isHttp2 && untouched !== undefined && !this.#isSecondTry

@@ -21,10 +21,10 @@ import { type Taker, Takers } from '../limits/takers.ts'
 import { visitorOf } from '../limits/visitor-hop.ts'
 import { goesApart, PooledStream } from './pooled-stream.ts'
 
-/** What the streams of one tunnel at one client share. */
+/** The state that the streams of one tunnel at one client share. */
 export interface StreamsContext {
   readonly session: Session
-  /** Of all tunnels of the client. */
+  /** The streams of all tunnels of the client. */
   readonly idle: IdleStreams
   /** The app speaks HTTP/2, or it is another server's: these are in the place of the session, and there are no lanes. */
   readonly apps?: StreamsApps | undefined
@@ -32,13 +32,13 @@ export interface StreamsContext {
   readonly lanes?: SessionLanes | undefined
   readonly tunnel: number
   readonly server: StreamsServer
-  /** Other clients hold the tunnel as well: what fails here may be tried there. */
+  /** The tunnel has more clients: a request that fails here may be tried there. */
   readonly isShared: boolean
-  /** What the client wants instead of the visitor's Host and Origin. */
+  /** The Host and Origin that the client wants for its app. */
   readonly rewrite: Rewrite | undefined
   /** The PROXY header that each raw visitor's stream begins with. */
   readonly proxyProtocol: 1 | 2 | undefined
-  /** It is another server's. */
+  /** The tunnel belongs to another server. */
   readonly peer?: PeerTerms | undefined
   /** The tunnel was revoked: nothing more goes to it. */
   isStopped: boolean
@@ -81,7 +81,7 @@ export class StreamsUpstream implements TunnelUpstream {
   }
 
   reserve(visit: Visit): Reserved | undefined {
-    // In a pool each request is its own choice.
+    // Each request to a pool is a choice of its own.
     const { isShared, apps, lanes } = this.#context
     if (isShared || apps !== undefined || lanes?.isReady() !== true) return undefined
     const fit = this.#idle.findLast(one => one.isLendable)
@@ -200,7 +200,7 @@ export class IdleStreams {
     visitor: string,
     own: Takers,
   ): ByteStream | undefined {
-    // Who gives way may ask again at once, before the one that it gave way to.
+    // A visitor that gave way may ask again at once, before the other one.
     if (this.#isMakingRoom) return undefined
     const stream = session.open(tunnel, handler)
     if (stream !== undefined || session.isClosed) return stream
@@ -210,7 +210,7 @@ export class IdleStreams {
     return session.open(tunnel, handler)
   }
 
-  /** As that of `Takers`. */
+  /** The same as in `Takers`. */
   makeRoomFor(visitor: string, own: Takers, among?: Iterable<Takers>): boolean {
     this.#isMakingRoom = true
     try {

@@ -22,7 +22,7 @@ const KEY = 'localtunnels inspector'
 const PROOF_MS = 5_000
 
 let token = sessionStorage.getItem(KEY) ?? ''
-/** Streams of events from a server that has proven itself. When they end, another one may answer. */
+/** Streams of events from a server that has proven itself. When they end, another server may respond. */
 let streams = 0
 
 // A reload takes it along only from a proven server: the page of another program at this address could read what the tab stores.

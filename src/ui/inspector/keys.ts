@@ -105,7 +105,7 @@ export function listenToKeys(): void {
     const key = KEYS.find(({ keys }) => keys.includes(event.key))
     if (key === undefined || (event.key.length === 1 && event.key !== ' ' && !hasShortcuts.peek())) return
     const isInList = target === document.body || target.closest('.list') !== null
-    // Arrows scroll what has the focus; a button takes Space.
+    // Arrow keys scroll the focused area, and Space presses a button.
     if ((key.where === 'list' || event.key.startsWith('Arrow')) && !isInList) return
     if (event.key === ' ' && target.closest('button, a, summary') !== null) return
     event.preventDefault()

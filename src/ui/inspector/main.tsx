@@ -240,7 +240,7 @@ const TICK_MS = 1_000
 
 takeToken()
 addEventListener('hashchange', () => {
-  // The address of another start, pasted into this tab. A reload would take the page of whatever answers here.
+  // The address of another start, pasted into this tab. A reload would load the page of any program at this port.
   if (takeToken()) reconnect()
 })
 // Actions that cannot be undone any more when the page is gone.

@@ -4,7 +4,7 @@ export function mimeOf(type: string): string {
   return type.split(';')[0]!.trim().toLowerCase()
 }
 
-/** Bytes that do not fit become �. Without a charset UTF-8. */
+/** Invalid bytes become �. The default charset is UTF-8. */
 export function textOf(bytes: Uint8Array, type: string): string {
   const charset = /;\s*charset\s*=\s*"?([\w.:-]+)/i.exec(type)?.[1]
   try {

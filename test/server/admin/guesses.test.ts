@@ -35,6 +35,22 @@ test('they are counted and written down, and then each token of the address wait
   audit.close()
 })
 
+test('behind a trusted proxy, each address that it names waits by itself', async () => {
+  await using server = await startServer({ admin: adminOptions(), limits, trustedProxies: ['127.0.0.1'] })
+  const refused: string[] = []
+  server.on('refused', ({ remoteAddress }) => refused.push(remoteAddress))
+  const ask = async (token: string, forwarded: string) => {
+    const headers = { authorization: `Bearer ${token}`, 'x-forwarded-for': forwarded }
+    return { forwarded, status: (await fetch(`${server.adminUrl}/api/v1/status`, { headers })).status }
+  }
+  // What a stranger says in front does not count.
+  for (let guess = 0; guess < 3; guess++) await ask('wrong', `198.51.100.${guess}, 192.0.2.1`)
+  expect(refused).toEqual(['192.0.2.1', '192.0.2.1', '192.0.2.1'])
+  const all = [ask('wrong', '192.0.2.1'), ask(ADMIN_TOKEN, '192.0.2.2')]
+  expect(await Promise.race(all)).toEqual({ forwarded: '192.0.2.2', status: 200 })
+  await Promise.all(all)
+})
+
 test('so are those for the listener of all workers, each address by itself', async () => {
   const refused: string[] = []
   const gateway = new AdminGateway({

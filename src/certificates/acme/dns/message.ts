@@ -1,4 +1,4 @@
-// DNS messages (RFC 1035, 4): as much as an update and its response need.
+// DNS messages (RFC 1035, 4): the parts for updates and their responses.
 //
 //   │ id │ flags │ four counts │ questions or zone │ answers or prerequisites │ authorities or updates │ additional │
 

@@ -1,4 +1,4 @@
-// A DNS provider by a short text, with its secrets from the environment: what command lines and configuration files say.
+// Makes a DNS provider from the short text of command lines and configuration files, with its secrets from the environment.
 
 import { readFile } from 'node:fs/promises'
 import { TunnelError, whyUnreadable } from '../../../errors.ts'

@@ -1,5 +1,5 @@
 // One direction of a WebSocket (RFC 6455) as messages, inflated when they were sent with permessage-deflate (RFC 7692). It only
-// looks: nothing is answered or refused, and what breaks the protocol ends the looking.
+// looks: nothing is sent or refused, and what breaks the protocol ends the looking.
 
 import { constants, inflateRawSync } from 'node:zlib'
 import { copyOf } from '../../../bytes.ts'

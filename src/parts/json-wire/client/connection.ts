@@ -251,7 +251,7 @@ export class JsonConnection implements Connection {
     })
   }
 
-  /** Whether it is our own probe, come back through the public side: the app is not asked. Only this client knows the proof. */
+  /** Whether this is our own probe through the public side, which does not go to the app. Only this client knows the proof. */
   #isProbe({ method, headers }: JsonRequest): boolean {
     if (method !== 'HEAD') return false
     return headers.some(([name, value]) => value === this.#probeProof && name.toLowerCase() === PROBE_HEADER)

@@ -34,7 +34,7 @@ class Connecting implements TextConnecting {
   constructor(settings: ClientSettings, events: ConnectionEvents, carrier: TextCarrier) {
     this.#carrier = carrier
     this.ready = this.#load(settings, events)
-    // A dial that fails after it awaits nothing.
+    // Ignores a dial that fails afterwards.
     this.ready.catch(() => {})
   }
 

@@ -4,7 +4,7 @@
 import type { ServerAddress } from '../../../client/carriers/server-address.ts'
 import { isLoopback } from '../../../names.ts'
 
-/** The best guess first: a probe of the public side finds out. `isTrusted`: the server knows its URL. */
+/** The most likely URL first: a probe of the public side decides. `isTrusted`: the server knows its URL. */
 export function publicUrls(
   name: string,
   named: string | undefined,

@@ -1,5 +1,5 @@
-// The trunk of one session, at the client: dialled when the server asks for it; where that is not possible, the server learns
-// when it may ask again.
+// The trunk of one session, at the client: dialled when the server asks for it. If that fails, the server gets the time of its
+// next attempt.
 
 import type { Accelerator, Trunk } from '../../../accelerator.ts'
 import type { SessionLanes, TrunkLinks } from '../../../client/contracts/laning.ts'

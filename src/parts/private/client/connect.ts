@@ -1,4 +1,4 @@
-// The end of a private service here, from what a program asks for.
+// Makes the end of a private service from the options of a program.
 
 import { positive } from '../../../client/limits.ts'
 import type { ConnectOptions } from '../../../client/options.ts'
