@@ -522,7 +522,9 @@ describe('up', () => {
     )
     await inForce(run, 2)
     expect(await visit('pages')).toBe('a page')
-    const below = await fetch(`http://127.0.0.1:${server.port}/app/`, { headers: { host: 'below.localhost' } })
+    const below = await fetch(`http://127.0.0.1:${server.port}/app/`, {
+      headers: { host: 'below.localhost' },
+    })
     expect(await below.text()).toBe('a page')
   })
 
