@@ -6,16 +6,10 @@ import type { CheckSettings } from './commands/config.ts'
 import type { ConnectSettings } from './commands/connect.ts'
 import type { DoctorSettings } from './commands/doctor.ts'
 import type { LinkSettings } from './commands/link.ts'
-import type { Desk, LoginSettings } from './commands/login.ts'
+import type { LoginIo, LoginSettings } from './commands/login.ts'
 import type { McpSettings } from './commands/mcp.ts'
 import type { RawSettings } from './commands/raw.ts'
-import type {
-  FixtureSettings,
-  ReplaySettings,
-  RequestsDesk,
-  RequestsSettings,
-  WaitSettings,
-} from './commands/requests.ts'
+import type { FixtureSettings, ReplaySettings, RequestsSettings, WaitSettings } from './commands/requests.ts'
 import type { RunSettings } from './commands/run.ts'
 import type { ServeSettings } from './commands/server.ts'
 import type { ShareSettings } from './commands/share.ts'
@@ -26,7 +20,7 @@ import type { OutputWish } from './output.ts'
 import { supervised } from './outputs/supervised.ts'
 import type { Shell } from './program/completions.ts'
 import type { ServiceRequest } from './program/service.ts'
-import type { Run } from './run.ts'
+import type { CommandIo, Run } from './run.ts'
 import { wrapped } from './terminal/format.ts'
 import { paletteFor } from './terminal/palette.ts'
 
@@ -68,8 +62,7 @@ export interface Stage {
 }
 
 export function createActions({ start, write, log, stop, ended }: Stage): Actions {
-  const around = { environment: process.env, write, log }
-  const inspection: RequestsDesk = { ...around, stop }
+  const io: CommandIo = { environment: process.env, write, log, stop }
   return {
     share: async (settings, wish) =>
       (await import('./commands/share.ts')).shareApp(settings, supervised(await start(wish))),
@@ -87,23 +80,21 @@ export function createActions({ start, write, log, stop, ended }: Stage): Action
       const say = (line: string) => log(`${dim('localtunnels')}  ${line}\n`)
       ended(await runCommand(settings, { environment: process.env, stop, say }))
     },
-    requests: async settings => (await import('./commands/requests.ts')).requests(settings, inspection),
-    replay: async settings =>
-      ended(await (await import('./commands/requests.ts')).replay(settings, inspection)),
-    wait: async settings => (await import('./commands/requests.ts')).wait(settings, inspection),
+    requests: async settings => (await import('./commands/requests.ts')).requests(settings, io),
+    replay: async settings => ended(await (await import('./commands/requests.ts')).replay(settings, io)),
+    wait: async settings => (await import('./commands/requests.ts')).wait(settings, io),
     service: async request => {
       const { service } = await import('./commands/service.ts')
-      ended(await service(request, around))
+      ended(await service(request, io))
     },
-    saveFixture: async settings =>
-      (await import('./commands/requests.ts')).saveCaptured(settings, inspection),
+    saveFixture: async settings => (await import('./commands/requests.ts')).saveCaptured(settings, io),
     mcp: async settings => {
       const { mcp } = await import('./commands/mcp.ts')
-      await mcp(settings, { ...inspection, input: process.stdin })
+      await mcp(settings, { ...io, input: process.stdin })
     },
     checkConfig: async settings => {
       const { checkConfig } = await import('./commands/config.ts')
-      await checkConfig(settings, { ...around, palette: paletteFor(process.stdout.isTTY, process.env) })
+      await checkConfig(settings, { ...io, palette: paletteFor(process.stdout.isTTY, process.env) })
     },
     printSchema: async () => {
       const { jsonSchema } = await import('../config/json-schema.ts')
@@ -115,34 +106,34 @@ export function createActions({ start, write, log, stop, ended }: Stage): Action
     },
     login: async settings => {
       const { login } = await import('./commands/login.ts')
-      ended(await login(settings, await desk(broken(write))))
+      ended(await login(settings, await loginIo(broken(write))))
     },
     logout: async server => {
       const { logout } = await import('./commands/login.ts')
-      ended(logout(server, await desk(broken(write))))
+      ended(logout(server, await loginIo(broken(write))))
     },
     whoami: async () => {
       const { whoami } = await import('./commands/login.ts')
-      ended(whoami(await desk(broken(write))))
+      ended(whoami(await loginIo(broken(write))))
     },
     token: async settings => {
       needBun()
       const { token } = await import('./commands/token.ts')
-      token(settings, around)
+      token(settings, io)
     },
     link: async settings => {
       const { link } = await import('./commands/link.ts')
-      await link(settings, around)
+      await link(settings, io)
     },
     admin: async settings => {
       const { admin } = await import('./commands/admin.ts')
-      await admin(settings, around)
+      await admin(settings, io)
     },
     doctor: async settings => {
       const { doctor } = await import('./commands/doctor.ts')
       const columns = process.stdout.isTTY ? process.stdout.columns || 80 : Number.POSITIVE_INFINITY
       const palette = paletteFor(process.stdout.isTTY, process.env)
-      ended(await doctor(settings, { ...around, palette, columns }))
+      ended(await doctor(settings, { ...io, palette, columns }))
     },
   }
 }
@@ -160,8 +151,8 @@ function broken(write: (text: string) => void): (text: string) => void {
     )
 }
 
-/** Makes the desk of the commands about logins. */
-async function desk(write: (text: string) => void): Promise<Desk> {
+/** The environment of the commands about logins. */
+async function loginIo(write: (text: string) => void): Promise<LoginIo> {
   const { Logins } = await import('./settings/logins.ts')
   return {
     logins: new Logins(process.env),

@@ -18,3 +18,13 @@ export interface Run {
   /** Writes to the terminal itself, past the output; undefined when standard output is not a terminal. */
   readonly terminal: ((sequence: string) => void) | undefined
 }
+
+/** The environment of a command that only reads and writes. */
+export interface CommandIo {
+  readonly environment: Readonly<Record<string, string | undefined>>
+  readonly write: (text: string) => void
+  /** Writes to standard error. */
+  readonly log: (text: string) => void
+  /** The signal that is aborted when the user wants it to end. */
+  readonly stop: AbortSignal
+}

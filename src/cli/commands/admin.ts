@@ -2,6 +2,7 @@
 
 import { ERRORS, type ErrorCode, TunnelError } from '../../errors.ts'
 import { stateFolder } from '../../state-folder.ts'
+import type { CommandIo } from '../run.ts'
 import { type AdminAccess, keptAccess } from '../server/admin-listener.ts'
 import { visibleJson } from '../terminal/format.ts'
 import { widthOf } from '../terminal/width.ts'
@@ -30,23 +31,16 @@ export type Row = Readonly<Record<string, unknown>>
 /** The key of a row, or a function that makes a text of it. */
 type Columns = Readonly<Record<string, string | ((row: Row) => unknown)>>
 
-export interface AdminWork {
-  readonly environment: Readonly<Record<string, string | undefined>>
-  readonly write: (text: string) => void
-  /** Writes to standard error. */
-  readonly log: (text: string) => void
-}
-
 const TIMEOUT_MS = 15_000
 /** A program gets 30 s to start. */
 const UPGRADE_TIMEOUT_MS = 45_000
 
 /** Rejects with the code of the API, `OPTION_INVALID` without a listener, or `SERVER_UNREACHABLE`. */
-export async function admin(settings: AdminSettings, work: AdminWork): Promise<void> {
-  const { environment, write } = work
+export async function admin(settings: AdminSettings, io: CommandIo): Promise<void> {
+  const { environment, write } = io
   const access = accessOf(settings, environment)
   const answer = await ask(settings, access)
-  if (settings.isPage === true) return openPage(access, settings.isJson, work)
+  if (settings.isPage === true) return openPage(access, settings.isJson, io)
   if (settings.isJson) return write(`${visibleJson(answer)}\n`)
   const { list, columns, none = 'None.', done } = settings
   if (list === undefined || columns === undefined) return write(`${plain(done?.(answer) ?? 'Done.')}\n`)
@@ -60,7 +54,7 @@ export async function admin(settings: AdminSettings, work: AdminWork): Promise<v
 async function openPage(
   { url, token, siteUrl }: AdminAccess,
   isJson: boolean,
-  { environment, write, log }: AdminWork,
+  { environment, write, log }: CommandIo,
 ): Promise<void> {
   const linkAt = (page: string) => `${page}/#${encodeURIComponent(token)}`
   const link = linkAt(url)
@@ -72,7 +66,7 @@ async function openPage(
   if (await openPrivately(link, stateFolder(environment), environment)) log('Opened in the browser.\n')
 }
 
-function accessOf({ url, token }: AdminSettings, environment: AdminWork['environment']): AdminAccess {
+function accessOf({ url, token }: AdminSettings, environment: CommandIo['environment']): AdminAccess {
   const kept = keptAccess(environment)
   const at = url ?? kept?.url
   const shown = token ?? (url === undefined || url === kept?.url ? kept?.token : undefined)

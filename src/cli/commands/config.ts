@@ -10,6 +10,7 @@ import type { ServerConfig } from '../../config/server-config.ts'
 import type { ServiceConfig } from '../../config/service.ts'
 import { TunnelError } from '../../errors.ts'
 import { openServerFault } from '../../server/settings/open-server.ts'
+import type { CommandIo } from '../run.ts'
 import { destinationOfFile, trustsServer } from '../settings/destination.ts'
 import { Logins } from '../settings/logins.ts'
 import { type Finding, rehearse } from '../sharing/rehearsal.ts'
@@ -24,10 +25,8 @@ export interface CheckSettings {
   readonly server: string | boolean | undefined
 }
 
-interface Surroundings {
+interface Surroundings extends Pick<CommandIo, 'environment' | 'write'> {
   readonly palette: Palette
-  readonly environment: Readonly<Record<string, string | undefined>>
-  readonly write: (text: string) => void
 }
 
 /** Rejects with `CONFIG_INVALID` after the last fault was written. */

@@ -5,6 +5,7 @@ import { allGuards, type KeptGuard, revokeIn } from '../../client/tunnels/guard-
 import { TunnelError } from '../../errors.ts'
 import { makeLink } from '../../own-guard.ts'
 import { stateFolder } from '../../state-folder.ts'
+import type { CommandIo } from '../run.ts'
 import { isSameServer } from '../settings/destination.ts'
 
 export interface LinkSettings {
@@ -20,15 +21,8 @@ export interface LinkSettings {
 }
 
 /** The tools of the command. */
-export interface LinkDesk {
-  readonly environment: Readonly<Record<string, string | undefined>>
-  readonly write: (text: string) => void
-  /** Writes to standard error. */
-  readonly log: (text: string) => void
-}
-
 /** Rejects with `OPTION_INVALID` when there is no such tunnel, or it has no links. */
-export async function link(settings: LinkSettings, { environment, write, log }: LinkDesk): Promise<void> {
+export async function link(settings: LinkSettings, { environment, write, log }: CommandIo): Promise<void> {
   const { path, kept } = await findGuard(settings, environment)
   const { revoke, isJson } = settings
   if (revoke !== undefined) {
@@ -52,7 +46,7 @@ export async function link(settings: LinkSettings, { environment, write, log }: 
 
 async function findGuard(
   { name, server }: LinkSettings,
-  environment: LinkDesk['environment'],
+  environment: CommandIo['environment'],
 ): Promise<{ readonly path: string; readonly kept: KeptGuard }> {
   const folder = stateFolder(environment)
   const all = folder === undefined ? [] : await allGuards(folder)

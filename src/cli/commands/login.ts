@@ -8,6 +8,7 @@ import { OPEN_HEADER } from '../../wire/control.ts'
 import { checkWay } from '../doctor/checks.ts'
 import { askPage } from '../doctor/control-page.ts'
 import { EXIT } from '../exit-codes.ts'
+import type { CommandIo } from '../run.ts'
 import type { Logins } from '../settings/logins.ts'
 import { visible } from '../terminal/format.ts'
 import { askSecret, type Input, readLine } from '../terminal/secret-input.ts'
@@ -41,18 +42,16 @@ export interface LoginSettings {
   >
 }
 
-export interface Desk {
+export interface LoginIo extends Pick<CommandIo, 'environment' | 'write'> {
   readonly logins: Logins
-  readonly environment: Readonly<Record<string, string | undefined>>
   readonly input: Input
-  readonly write: (text: string) => void
   /** Writes to standard error, at once. */
   readonly prompt: (text: string) => void
 }
 
 /** Resolves to the exit code. */
-export async function login(settings: LoginSettings, desk: Desk): Promise<number> {
-  const { logins, write } = desk
+export async function login(settings: LoginSettings, io: LoginIo): Promise<number> {
+  const { logins, write } = io
   const path = logins.needPath()
   const server = serverOrigin(settings.server)
   if (settings.isPreferred) {
@@ -66,8 +65,8 @@ export async function login(settings: LoginSettings, desk: Desk): Promise<number
     return EXIT.ok
   }
   const question = `Token for ${server} (empty: none): `
-  const isPiped = settings.isPiped || !desk.input.isTTY
-  const token = isPiped ? await readLine(desk.input) : await askSecret(desk.input, desk.prompt, question)
+  const isPiped = settings.isPiped || !io.input.isTTY
+  const token = isPiped ? await readLine(io.input) : await askSecret(io.input, io.prompt, question)
   if (token === undefined) return EXIT.interrupted
   if (token === '' && isPiped)
     throw new TunnelError(
@@ -81,8 +80,8 @@ export async function login(settings: LoginSettings, desk: Desk): Promise<number
     )
   const { ca } = { ...logins.of(server), ...settings.client }
   const client = { ...settings.client, ...(ca !== undefined && { ca }) }
-  const unverified = await verify(server, token, client, desk)
-  const isOpen = token !== '' && unverified === undefined && (await takesAnyone(server, client, desk))
+  const unverified = await verify(server, token, client, io)
+  const isOpen = token !== '' && unverified === undefined && (await takesAnyone(server, client, io))
   if (isOpen && !settings.isForced)
     throw new TunnelError(
       'OPTION_INVALID',
@@ -95,7 +94,7 @@ export async function login(settings: LoginSettings, desk: Desk): Promise<number
   return EXIT.ok
 }
 
-export function logout(server: string | undefined, { logins, write }: Desk): number {
+export function logout(server: string | undefined, { logins, write }: LoginIo): number {
   const named = server ?? logins.standard
   if (named === undefined) throw new TunnelError('OPTION_INVALID', 'There is no default server: name one.')
   const origin = serverOrigin(named)
@@ -116,7 +115,7 @@ function hasNoDefault({ servers, standard }: Logins): boolean {
 }
 
 /** Servers and where their tokens are, never a token. */
-export function whoami({ logins, environment, write }: Desk): number {
+export function whoami({ logins, environment, write }: LoginIo): number {
   const { servers, standard } = logins
   const width = Math.max(0, ...servers.map(server => server.length))
   for (const server of servers) {
@@ -138,7 +137,7 @@ async function verify(
   server: string,
   token: string,
   client: LoginSettings['client'],
-  { environment }: Desk,
+  { environment }: LoginIo,
 ): Promise<TunnelError | undefined> {
   try {
     const options = { ...client, server, token, connectTimeoutMs: VERIFY_TIMEOUT_MS }
@@ -158,7 +157,7 @@ async function verify(
 async function takesAnyone(
   server: string,
   client: LoginSettings['client'],
-  { environment }: Desk,
+  { environment }: LoginIo,
 ): Promise<boolean> {
   // An attempt without a token would be a refusal in the log of the server.
   const { way } = checkWay(server, client, environment)

@@ -6,6 +6,7 @@ import { editableText, editOf } from '../captured/edited-request.ts'
 import { saveFixture } from '../captured/fixture.ts'
 import { InspectorSession } from '../captured/inspector-session.ts'
 import { EXIT } from '../exit-codes.ts'
+import type { CommandIo } from '../run.ts'
 import { editText } from '../terminal/editor.ts'
 import { formatBytes, formatDuration, visible, visibleJson } from '../terminal/format.ts'
 
@@ -43,17 +44,11 @@ export interface FixtureSettings extends Common {
   readonly file: string
 }
 
-export interface RequestsDesk {
-  readonly environment: Readonly<Record<string, string | undefined>>
-  readonly write: (text: string) => void
-  readonly stop: AbortSignal
-}
-
 /** Resolves when the list is written, and with `follows` at the end of the session. */
-export async function requests(settings: RequestsSettings, desk: RequestsDesk): Promise<void> {
-  const session = InspectorSession.find(desk.environment, settings.pid)
+export async function requests(settings: RequestsSettings, io: CommandIo): Promise<void> {
+  const session = InspectorSession.find(io.environment, settings.pid)
   const { filter, limit, follows, isJson } = settings
-  const show = (row: ExchangeRow) => desk.write(`${isJson ? visibleJson(row) : line(row)}\n`)
+  const show = (row: ExchangeRow) => io.write(`${isJson ? visibleJson(row) : line(row)}\n`)
   const query = new URLSearchParams({ filter, limit: `${limit}` })
   const { exchanges } = await session.ask<{ exchanges: readonly ExchangeRow[] }>(
     `exchanges?${query.toString()}`,
@@ -67,7 +62,7 @@ export async function requests(settings: RequestsSettings, desk: RequestsDesk): 
     show(row)
   }
   if (!follows) return
-  await session.follow(filter, desk.stop, event => {
+  await session.follow(filter, io.stop, event => {
     if (event.type !== 'exchange' || event.exchange.state === 'open' || shown.has(event.exchange.id)) return
     shown.add(event.exchange.id)
     show(event.exchange)
@@ -77,31 +72,31 @@ export async function requests(settings: RequestsSettings, desk: RequestsDesk): 
 /** Resolves to the exit code: that of a fault when a response became an error. */
 export async function replay(
   { id, times, isEdited, isCompared, resign, pid, isJson }: ReplaySettings,
-  desk: RequestsDesk,
+  io: CommandIo,
 ): Promise<number> {
-  const session = InspectorSession.find(desk.environment, pid)
+  const session = InspectorSession.find(io.environment, pid)
   // `latest` is another one once it is sent again.
   const original = await session.ask<ExchangeDetail>(`exchanges/${encodeURIComponent(id)}`)
-  const edit = isEdited ? await edited(session, original, desk) : undefined
+  const edit = isEdited ? await edited(session, original, io) : undefined
   const asked = { times, ...(edit && { edit }), ...(resign !== undefined && { resign }) }
   const { replays } = await session.ask<ReplayResult>(`exchanges/${original.id}/replay`, asked)
   for (const { exchange, verdict } of replays) {
     const diff = isCompared ? await session.ask<Diff>(`diff?a=${original.id}&b=${exchange.id}`) : undefined
-    if (isJson) desk.write(`${visibleJson({ verdict, exchange, ...(diff && { diff }) })}\n`)
+    if (isJson) io.write(`${visibleJson({ verdict, exchange, ...(diff && { diff }) })}\n`)
     else {
-      desk.write(`${line(exchange)}  ${verdict}\n`)
-      if (diff) for (const text of diffLines(diff)) desk.write(`${text}\n`)
+      io.write(`${line(exchange)}  ${verdict}\n`)
+      if (diff) for (const text of diffLines(diff)) io.write(`${text}\n`)
     }
   }
   return replays.some(({ verdict }) => verdict === 'regressed') ? EXIT.faultsFound : EXIT.ok
 }
 
-async function edited(session: InspectorSession, detail: ExchangeDetail, desk: RequestsDesk): Promise<Edit> {
+async function edited(session: InspectorSession, detail: ExchangeDetail, io: CommandIo): Promise<Edit> {
   const { body } = detail.request ?? {}
   const bytes = await session.bytes(`exchanges/${detail.id}/request.body`)
   const isWhole = body?.keptBytes === body?.totalBytes && body?.encoding === ''
   const text = isWhole ? textOf(bytes) : undefined
-  return editOf(await editText(editableText(detail, text), desk.environment), text)
+  return editOf(await editText(editableText(detail, text), io.environment), text)
 }
 
 /** Returns text. `undefined` if the bytes are not text. */
@@ -114,22 +109,16 @@ function textOf(bytes: Uint8Array): string | undefined {
   }
 }
 
-export async function saveCaptured(
-  { id, file, pid, isJson }: FixtureSettings,
-  desk: RequestsDesk,
-): Promise<void> {
-  const detail = await saveFixture(InspectorSession.find(desk.environment, pid), id, file)
-  desk.write(isJson ? `${visibleJson({ file, exchange: detail.id })}\n` : `${file}: ${line(detail)}\n`)
+export async function saveCaptured({ id, file, pid, isJson }: FixtureSettings, io: CommandIo): Promise<void> {
+  const detail = await saveFixture(InspectorSession.find(io.environment, pid), id, file)
+  io.write(isJson ? `${visibleJson({ file, exchange: detail.id })}\n` : `${file}: ${line(detail)}\n`)
 }
 
 /** Rejects with `WAIT_TIMEOUT` when nothing came. */
-export async function wait(
-  { filter, timeoutMs, pid, isJson }: WaitSettings,
-  desk: RequestsDesk,
-): Promise<void> {
-  const session = InspectorSession.find(desk.environment, pid)
+export async function wait({ filter, timeoutMs, pid, isJson }: WaitSettings, io: CommandIo): Promise<void> {
+  const session = InspectorSession.find(io.environment, pid)
   const { exchange } = await session.ask<{ exchange: ExchangeRow }>('wait', { filter, timeoutMs })
-  desk.write(`${isJson ? visibleJson(exchange) : line(exchange)}\n`)
+  io.write(`${isJson ? visibleJson(exchange) : line(exchange)}\n`)
 }
 
 /** Returns a line: `42  12:01:07  POST   200   18 ms   4.1 kB  /hooks`. */

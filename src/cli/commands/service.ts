@@ -8,6 +8,7 @@ import { extensionOf, readConfigText } from '../../config/file.ts'
 import { TunnelError } from '../../errors.ts'
 import { homeFolder } from '../../state-folder.ts'
 import type { ServiceRequest } from '../program/service.ts'
+import type { CommandIo } from '../run.ts'
 import { accountOf } from '../service-account.ts'
 import {
   checkName,
@@ -30,11 +31,6 @@ const MANAGER_TIMEOUT_MS = 30_000
 
 type Environment = Readonly<Record<string, string | undefined>>
 
-export interface ServiceDesk {
-  readonly environment: Environment
-  readonly write: (text: string) => void
-}
-
 interface Manager {
   readonly path: string
   /** The file of the variables; `undefined`: they are in the one at `path`. */
@@ -48,15 +44,15 @@ interface Manager {
 /** Resolves with the exit code. Rejects with `OPTION_INVALID`. */
 export async function service(
   { action, name, words, isUser }: ServiceRequest,
-  desk: ServiceDesk,
+  io: CommandIo,
 ): Promise<number> {
-  const { environment, write } = desk
+  const { environment, write } = io
   const isSystem = !isUser && process.getuid?.() === 0
   checkName(name)
   const manager = managerOf(name, isSystem, environment)
   switch (action) {
     case 'install':
-      return install(manager, await settingsOf({ name, words, isSystem }, manager, desk), write)
+      return install(manager, await settingsOf({ name, words, isSystem }, manager, io), write)
     case 'status':
       return status(manager, name, write)
     case 'remove':
@@ -67,9 +63,9 @@ export async function service(
 async function settingsOf(
   { name, words, isSystem }: Pick<ServiceRequest, 'name' | 'words'> & { readonly isSystem: boolean },
   manager: Manager,
-  desk: ServiceDesk,
+  io: CommandIo,
 ): Promise<ServiceSettings> {
-  const separate = await separateSecrets(words.length === 0 ? ['up'] : words, desk.environment)
+  const separate = await separateSecrets(words.length === 0 ? ['up'] : words, io.environment)
   const [folder, { command, files }] = [process.cwd(), program()]
   const user = isSystem ? accountOf({ folder, program: files }) : undefined
   if (isSystem && user === undefined && process.platform === 'darwin')
@@ -88,15 +84,12 @@ async function settingsOf(
     variablesPath: manager.variablesPath ?? manager.path,
   }
   checkService(settings)
-  await checkFile(separate, desk)
+  await checkFile(separate, io)
   return settings
 }
 
 /** Throws the error that the command itself would: systemd restarts a service without limit if it ends at its start. */
-async function checkFile(
-  { command, file }: ServiceWords,
-  { environment, write }: ServiceDesk,
-): Promise<void> {
+async function checkFile({ command, file }: ServiceWords, { environment, write }: CommandIo): Promise<void> {
   if (command !== 'up' && (command !== 'server' || file === undefined)) return
   // A program does not run as who installs the service, which may be root.
   if (file !== undefined && extensionOf(file) === '.ts') {
@@ -164,7 +157,7 @@ function managerOf(name: string, isSystem: boolean, environment: Environment): M
   }
 }
 
-async function install(manager: Manager, settings: ServiceSettings, write: ServiceDesk['write']) {
+async function install(manager: Manager, settings: ServiceSettings, write: CommandIo['write']) {
   const { path, variablesPath } = manager
   const hasVariables = Object.keys(settings.variables).length > 0
   if (variablesPath !== undefined) {
@@ -203,14 +196,14 @@ function writeNew(path: string, text: string, mode: number): void {
   }
 }
 
-async function status({ path, status: command }: Manager, name: string, write: ServiceDesk['write']) {
+async function status({ path, status: command }: Manager, name: string, write: CommandIo['write']) {
   if (!existsSync(path)) throw missing(name)
   const { code, text } = await run(command)
   write(`${code === 0 ? 'runs' : 'does not run'}: ${path}${text === '' ? '' : ` (${text.split('\n')[0]})`}\n`)
   return code === 0 ? 0 : 1
 }
 
-async function remove({ path, variablesPath, stop }: Manager, name: string, write: ServiceDesk['write']) {
+async function remove({ path, variablesPath, stop }: Manager, name: string, write: CommandIo['write']) {
   if (!existsSync(path)) throw missing(name)
   const code = await all(stop, write, 'It is stopped.\n')
   rmSync(path)
@@ -222,7 +215,7 @@ async function remove({ path, variablesPath, stop }: Manager, name: string, writ
 /** Runs commands one after the other. Where the service manager does not do it, says what would. */
 async function all(
   commands: readonly (readonly string[])[],
-  write: ServiceDesk['write'],
+  write: CommandIo['write'],
   done: string,
 ): Promise<number> {
   for (const [index, command] of commands.entries()) {

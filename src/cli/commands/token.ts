@@ -8,6 +8,7 @@ import { addToken, rotateToken, withoutHash } from '../../server/limits/kept-tok
 import { stateFolder } from '../../state-folder.ts'
 import { SqliteTokens } from '../../stores/sqlite-tokens.ts'
 import type { KeptToken, TokenScope, TokenStore } from '../../tokens.ts'
+import type { CommandIo } from '../run.ts'
 import { formatDuration, visible } from '../terminal/format.ts'
 
 type Environment = Readonly<Record<string, string | undefined>>
@@ -23,15 +24,8 @@ export interface TokenSettings {
   readonly isJson: boolean
 }
 
-export interface TokenDesk {
-  readonly environment: Environment
-  readonly write: (text: string) => void
-  /** Writes to standard error. */
-  readonly log: (text: string) => void
-}
-
 /** Rejects with `OPTION_INVALID` for a name that there is already, or is not, and for a scope that cannot be used. */
-export function token(settings: TokenSettings, { environment, write, log }: TokenDesk): void {
+export function token(settings: TokenSettings, { environment, write, log }: CommandIo): void {
   const file = settings.file ?? tokensFile(environment)
   const store = new SqliteTokens(file)
   try {

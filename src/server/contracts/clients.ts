@@ -72,7 +72,7 @@ export const NO_REPORTS: ClientReports = {
 }
 
 export interface ClientConnection {
-  /** Counts up, in this server's run; the desk gives it. */
+  /** Counts up, in this server's run; the registry gives it. */
   number: number
   /** The agent that the client names. Empty if it names none. */
   agent: string
