@@ -176,7 +176,10 @@ export class Connection implements Socket, Source, Lender {
     if (this.isRead) return this.broke()
     this.#reading.arrived(bytes.length)
     this.handler.received(bytes)
-    if (bytes.length >= FREED_READ_BYTES) (bytes.buffer as ArrayBuffer).transfer(0)
+    const { buffer, length } = bytes
+    // The runtime reads into an array of its own each time; a part of a shared one would not be this call's to free.
+    if (length >= FREED_READ_BYTES && buffer instanceof ArrayBuffer && buffer.byteLength === length)
+      buffer.transfer(0)
   }
 
   pause(): void {
