@@ -284,6 +284,8 @@ const BUSY: readonly Row[] = [
   ...lengths('busy', 'GET', ['16k'], 'ordinary'),
 ].map(one => ({
   ...one,
+  // Its processes wait for a core, too.
+  lasts: 2,
   title: `${one.title}, beside one busy loop per core`,
   take: async (scene: Scene) => {
     const loops = Array.from({ length: navigator.hardwareConcurrency }, () =>
@@ -358,7 +360,7 @@ const STAGES: readonly (Stage & { readonly isWhole?: boolean })[] = [
       row('retries', 'An app that closes every tenth connection without a word', CLOSING, 50, COLUMNS.rate, {
         path: 'ordinary',
       }),
-    ],
+    ].map(inFewRounds),
     isWhole: true,
   },
   {

@@ -1,35 +1,10 @@
 // The public API of localtunnels.
 
 export type { Branding } from './branding.ts'
-export type { Exchange, SeenMessage, WaitOptions, Watchable } from './client/contracts/watching.ts'
-export type { ClientLimits } from './client/limits.ts'
-export type {
-  AwayOptions,
-  ConnectOptions,
-  FetchHandler,
-  HealthOptions,
-  HttpTunnelOptions,
-  InboxWishOptions,
-  InspectOptions,
-  OneServer,
-  OriginOptions,
-  RouteOptions,
-  SharedTunnelOptions,
-  TcpTunnelOptions,
-  TlsTunnelOptions,
-  TunnelClientEvents,
-  TunnelClientOptions,
-  TunnelState,
-  UdpTunnelOptions,
-  VerifyOptions,
-} from './client/options.ts'
-export { AppWebSocket, type Message, type WebSocketHandlers } from './client/origins/app-websocket.ts'
-export { type HandlerServer, upgradeWebSocket } from './client/origins/upgrades.ts'
-export type { Tunnel } from './client/tunnels/tunnel.ts'
+export * from './client.ts'
 export { defineConfig } from './config/define.ts'
 export type { ClientFile, ServerFile } from './config/input.ts'
 export { type Countries, type CountryFile, openCountries } from './countries.ts'
-export { ERRORS, type ErrorCode, type ErrorEntry, TunnelError } from './errors.ts'
 export type {
   CertificateRule,
   GuardOptions,
@@ -83,7 +58,6 @@ export { type GuardingOptions, guarding, type Issuer, type LoginProvider } from 
 export { type JwtTokenRule, jwtTokens } from './plugins/jwt-tokens.ts'
 export { type OpenTelemetryOptions, openTelemetry } from './plugins/open-telemetry.ts'
 export { type RateOptions, rate } from './plugins/rate.ts'
-export { type Reservation, type ReserveOptions, reserve } from './reserve.ts'
 export type {
   ServerLimits,
   TokenRule,
@@ -96,6 +70,4 @@ export type { BreakerRule, TunnelRule } from './server/settings/tunnel-rule.ts'
 export type { UsedLinks } from './store.ts'
 export { openInbox, openOperations, openUsedLinks } from './stores/open.ts'
 export type { ReadToken, TokenFault, TokenIdentity, TokenReader, TokenScope } from './tokens.ts'
-export { type ConnectToOptions, connectTo, connectTunnel, TunnelClient } from './tunnel-client.ts'
 export { TunnelServer } from './tunnel-server.ts'
-export { VERSION } from './version.ts'

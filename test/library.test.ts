@@ -173,7 +173,8 @@ test('the docstring of every limit names its default', async () => {
 
 test('docs/library.md names everything that the package exports', async () => {
   const text = await page.text()
-  const source = await Bun.file(join(root, 'src/index.ts')).text()
+  const files = ['src/index.ts', 'src/client.ts'].map(path => Bun.file(join(root, path)).text())
+  const source = (await Promise.all(files)).join('')
   const names = [...source.replace(/\/\/.*/g, '').matchAll(/(\w+)(?=,|\s*\})/g)].map(([name]) => name)
   expect(names).toEqual(expect.arrayContaining(Object.keys(api)))
   expect(names.filter(name => !new RegExp(`\\b${name}\\b`).test(text))).toEqual([])

@@ -374,48 +374,8 @@ export function encodeControl(message: ClientMessage | ServerMessage): Uint8Arra
 export function parseClientMessage(json: Uint8Array): ClientMessage | 'unknown' | undefined {
   const fields = parseFields(json)
   if (fields === undefined) return undefined
-  switch (fields.type) {
-    case 'register':
-      return parseRegister(fields)
-    case 'guard': {
-      const { tunnel, guard } = fields
-      return isCount(tunnel) && isTable(guard) ? { type: 'guard', tunnel, guard } : undefined
-    }
-    case 'health': {
-      const { tunnel, isHealthy } = fields
-      return isCount(tunnel) && typeof isHealthy === 'boolean'
-        ? { type: 'health', tunnel, isHealthy }
-        : undefined
-    }
-    case 'watch':
-      return parseWatch(fields)
-    case 'linked': {
-      const { link, trunk } = fields
-      if (!isNumber32(link) || (trunk !== undefined && typeof trunk !== 'boolean')) return undefined
-      return { type: 'linked', link, ...(trunk && { trunk }) }
-    }
-    case 'no-trunk': {
-      const { retryMs } = fields
-      if (retryMs !== undefined && !isNumber32(retryMs)) return undefined
-      return { type: 'no-trunk', ...(retryMs !== undefined && { retryMs }) }
-    }
-    case 'link-retired':
-      return isNumber32(fields.link) ? { type: 'link-retired', link: fields.link } : undefined
-    case 'release':
-      return isCount(fields.tunnel) ? { type: 'release', tunnel: fields.tunnel } : undefined
-    case 'dial': {
-      const { tunnel, count } = fields
-      const isValid = isCount(tunnel) && isCount(count) && count > 0 && count <= MAX_DIALS
-      return isValid ? { type: 'dial', tunnel, count } : undefined
-    }
-    default:
-      return 'unknown'
-  }
-}
-
-function parseWatch({ on, rate }: Record<string, unknown>): Watch | undefined {
-  if (typeof on !== 'boolean' || !(rate === undefined || isCount(rate))) return undefined
-  return { type: 'watch', on, ...(rate !== undefined && { rate }) }
+  if (fields.type === 'register') return parseRegister(fields)
+  return isKey(CLIENT_MESSAGES, fields.type) ? CLIENT_MESSAGES[fields.type](fields) : 'unknown'
 }
 
 /** The length of a label with `tcp:` or `udp:` before it. */
@@ -459,22 +419,9 @@ function parseRegister(given: Record<string, unknown>): Register | undefined {
     ref,
     kind: isKind(fields.kind) ? fields.kind : 'unknown',
     ...rewrite,
-    ...(name !== undefined && { name }),
-    ...(port !== undefined && { port }),
-    ...(resume !== undefined && { resume }),
-    ...(token !== undefined && { token }),
-    ...(routes !== undefined && { routes }),
-    ...(wildcard !== undefined && { wildcard }),
-    ...(hosts !== undefined && { hosts }),
-    ...(hostNames !== undefined && { hostNames }),
-    ...(protocol !== undefined && { protocol }),
+    ...defined({ name, port, resume, token, routes, wildcard, hosts, hostNames, protocol, wishes, pool }),
+    ...defined({ poolResponse, poolLabel, proxyProtocol, guard }),
     ...(inbox !== undefined && { inbox: { paths: inbox.paths, status: inbox.status } }),
-    ...(wishes !== undefined && { wishes }),
-    ...(pool !== undefined && { pool }),
-    ...(poolResponse !== undefined && { poolResponse }),
-    ...(poolLabel !== undefined && { poolLabel }),
-    ...(proxyProtocol !== undefined && { proxyProtocol }),
-    ...(guard !== undefined && { guard }),
   }
 }
 
@@ -557,131 +504,7 @@ function isRewriteWish(value: unknown): value is RewriteWish {
 export function parseServerMessage(json: Uint8Array): ServerMessage | 'unknown' | undefined {
   const fields = parseFields(json)
   if (fields === undefined) return undefined
-  switch (fields.type) {
-    case 'granted': {
-      const { ref, tunnel, name, url, port, resume, linkSecret, features, protocol } = fields
-      if (
-        !isCount(ref) ||
-        (port !== undefined && (!isCount(port) || port > 65_535)) ||
-        !isCount(tunnel) ||
-        !isGrantedName(name) ||
-        !isPublicUrl(url) ||
-        !isText(resume, 128) ||
-        !isHeaderText(linkSecret) ||
-        !(features === undefined || isFeatures(features)) ||
-        (protocol !== undefined && !isProtocol(protocol))
-      ) {
-        return undefined
-      }
-      return {
-        type: 'granted',
-        ref,
-        tunnel,
-        name,
-        url,
-        resume,
-        ...(port !== undefined && { port }),
-        ...(linkSecret !== undefined && { linkSecret }),
-        ...(features !== undefined && { features }),
-        ...(protocol !== undefined && { protocol }),
-      }
-    }
-    case 'link-wanted':
-    case 'trunk-wanted':
-      return { type: fields.type }
-    case 'lane': {
-      const { stream, link, lane } = fields
-      const isValid = isNumber32(stream) && isNumber32(link) && isNumber32(lane)
-      return isValid ? { type: 'lane', stream, link, lane } : undefined
-    }
-    case 'refused': {
-      const { ref, code, message } = fields
-      if (!isCount(ref) || !isText(code, 64) || !isText(message, 4096)) return undefined
-      return { type: 'refused', ref, code: knownCode(code), message }
-    }
-    case 'revoked':
-    case 'host-troubled': {
-      const { type, tunnel, code, message } = fields
-      if (!isCount(tunnel) || !isText(code, 64) || !isText(message, 4096)) return undefined
-      return { type, tunnel, code: knownCode(code), message }
-    }
-    case 'released':
-      return isCount(fields.tunnel) ? { type: 'released', tunnel: fields.tunnel } : undefined
-    case 'moved': {
-      const { tunnel, url } = fields
-      return isCount(tunnel) && isPublicUrl(url) ? { type: 'moved', tunnel, url } : undefined
-    }
-    case 'request': {
-      const { id, tunnel, host, method, path, visitor, waitedMs } = fields
-      if (!isCount(id) || !isCount(tunnel) || typeof method !== 'string' || typeof path !== 'string') {
-        return undefined
-      }
-      if (host !== undefined && typeof host !== 'string') return undefined
-      // A visitor wrote these: whatever is in them must not end the session, nor reach a terminal as an escape.
-      return {
-        type: 'request',
-        id,
-        tunnel,
-        ...(host !== undefined && { host: printable(host) }),
-        method: printable(method),
-        path: printable(path),
-        // A proxy may have written this: anything but an address is left out.
-        ...(isText(visitor, 64) && { visitor }),
-        ...(isAmount(waitedMs) && { waitedMs }),
-      }
-    }
-    case 'switched': {
-      const { id, tunnel } = fields
-      return isCount(id) && isCount(tunnel) ? { type: 'switched', id, tunnel } : undefined
-    }
-    case 'response': {
-      const { id, tunnel, status, durationMs, bytes, error, reason } = fields
-      if (!isCount(id) || !isCount(tunnel) || !isCount(status) || !isAmount(durationMs) || !isAmount(bytes)) {
-        return undefined
-      }
-      if (error !== undefined && !isText(error, 64)) return undefined
-      return {
-        type: 'response',
-        id,
-        tunnel,
-        status,
-        durationMs,
-        bytes,
-        ...(error !== undefined && { error: knownCode(error) }),
-        // For people: one that is too long is left out.
-        ...(isText(reason, 200) && { reason: printable(reason) }),
-      }
-    }
-    case 'requests': {
-      const { started, requests, errors, bytes, inFlight } = fields
-      const isValid =
-        isCount(started) && isCount(requests) && isCount(errors) && isCount(bytes) && isCount(inFlight)
-      return isValid ? { type: 'requests', started, requests, errors, bytes, inFlight } : undefined
-    }
-    case 'visitor-connected': {
-      const { id, tunnel, remoteAddress, remotePort } = fields
-      if (!isCount(id) || !isCount(tunnel) || !isCount(remotePort) || remotePort > 65_535) return undefined
-      if (remoteAddress !== '' && !isText(remoteAddress, 64)) return undefined
-      return { type: 'visitor-connected', id, tunnel, remoteAddress, remotePort }
-    }
-    case 'visitor-disconnected': {
-      const { id, tunnel, durationMs, bytesIn, bytesOut, error } = fields
-      if (!isCount(id) || !isCount(tunnel) || !isAmount(durationMs)) return undefined
-      if (!isAmount(bytesIn) || !isAmount(bytesOut) || (error !== undefined && !isText(error, 64)))
-        return undefined
-      return {
-        type: 'visitor-disconnected',
-        id,
-        tunnel,
-        durationMs,
-        bytesIn,
-        bytesOut,
-        ...(error !== undefined && { error: knownCode(error) }),
-      }
-    }
-    default:
-      return 'unknown'
-  }
+  return isKey(SERVER_MESSAGES, fields.type) ? SERVER_MESSAGES[fields.type](fields) : 'unknown'
 }
 
 const isNumber32 = (value: unknown): value is number => isCount(value) && value < 0x1_0000_0000
@@ -771,6 +594,162 @@ const isErrorCode = (code: string): code is ErrorCode => Object.hasOwn(ERRORS, c
 /** A newer server may know more codes: they are added within one version of the wire. */
 const knownCode = (code: string): ErrorCode => (isErrorCode(code) ? code : 'INTERNAL')
 
+const isBoolean = (value: unknown): value is boolean => typeof value === 'boolean'
+const isString = (value: unknown): value is string => typeof value === 'string'
+const isPort = (value: unknown): value is number => isCount(value) && value <= 65_535
+const isDials = (value: unknown): value is number => isCount(value) && value > 0 && value <= MAX_DIALS
+const isCode = (value: unknown): value is string => isText(value, 64)
+const isSentence = (value: unknown): value is string => isText(value, 4_096)
+const isSecret = (value: unknown): value is string => isText(value, 128)
+const isLinkSecret = (value: unknown): value is string => value !== undefined && isHeaderText(value)
+const isVisitorAddress = (value: unknown): value is string => value === '' || isText(value, 64)
+
+type Check<Value> = (value: unknown) => value is Value
+type Checks = Readonly<Record<string, Check<never> | Check<unknown>>>
+type Checked<Some extends Checks> = {
+  readonly [Key in keyof Some]: Some[Key] extends Check<infer Value> ? Value : never
+}
+type Given = Readonly<Record<string, unknown>>
+type Read<Type, Fields extends Checks, Optional extends Checks> = { readonly type: Type } & Checked<Fields> &
+  Partial<Checked<Optional>>
+
+/** Reads the messages of one type. A message without a field, or with a wrong one, is `undefined`; unknown fields are left out. */
+function message<
+  const Type extends string,
+  Fields extends Checks,
+  Optional extends Checks = Readonly<Record<never, never>>,
+>(
+  type: Type,
+  fields: Fields,
+  optional?: Optional,
+): (given: Given) => Read<Type, Fields, Optional> | undefined {
+  const needed = Object.entries(fields)
+  const others = Object.entries(optional ?? {})
+  return given => {
+    const read: Record<string, unknown> = { type }
+    for (const [key, isValid] of needed) {
+      if (!isValid(given[key])) return undefined
+      read[key] = given[key]
+    }
+    for (const [key, isValid] of others) {
+      if (given[key] === undefined) continue
+      if (!isValid(given[key])) return undefined
+      read[key] = given[key]
+    }
+    return read as Read<Type, Fields, Optional>
+  }
+}
+
+/** Reads messages of which a field is changed. */
+const changed =
+  <Before, After>(
+    read: (given: Given) => Before | undefined,
+    change: (message: Before, given: Given) => After,
+  ) =>
+  (given: Given): After | undefined => {
+    const message = read(given)
+    return message && change(message, given)
+  }
+
+const isKey = <Table extends object>(table: Table, key: string): key is keyof Table & string =>
+  Object.hasOwn(table, key)
+
+/** Returns the fields that are not `undefined`. */
+const defined = <Fields extends object>(
+  fields: Fields,
+): { [Key in keyof Fields]?: NonNullable<Fields[Key]> } =>
+  Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as Fields as never
+
+const CLIENT_MESSAGES = {
+  guard: message('guard', { tunnel: isCount, guard: isTable }),
+  health: message('health', { tunnel: isCount, isHealthy: isBoolean }),
+  watch: message('watch', { on: isBoolean }, { rate: isCount }),
+  linked: changed(message('linked', { link: isNumber32 }, { trunk: isBoolean }), ({ trunk, ...linked }) => ({
+    ...linked,
+    ...(trunk && { trunk }),
+  })),
+  'no-trunk': message('no-trunk', {}, { retryMs: isNumber32 }),
+  'link-retired': message('link-retired', { link: isNumber32 }),
+  release: message('release', { tunnel: isCount }),
+  dial: message('dial', { tunnel: isCount, count: isDials }),
+} satisfies Readonly<Record<string, (given: Given) => ClientMessage | undefined>>
+
+const trouble = { tunnel: isCount, code: isCode, message: isSentence }
+const withKnownCode = <Message extends { readonly code: string }>(message: Message) => ({
+  ...message,
+  code: knownCode(message.code),
+})
+const withKnownError = <Message extends { readonly error?: string }>({ error, ...message }: Message) => ({
+  ...message,
+  ...(error !== undefined && { error: knownCode(error) }),
+})
+
+const SERVER_MESSAGES = {
+  granted: message(
+    'granted',
+    { ref: isCount, tunnel: isCount, name: isGrantedName, url: isPublicUrl, resume: isSecret },
+    { port: isPort, linkSecret: isLinkSecret, features: isFeatures, protocol: isProtocol },
+  ),
+  'link-wanted': message('link-wanted', {}),
+  'trunk-wanted': message('trunk-wanted', {}),
+  lane: message('lane', { stream: isNumber32, link: isNumber32, lane: isNumber32 }),
+  refused: changed(message('refused', { ref: isCount, code: isCode, message: isSentence }), withKnownCode),
+  revoked: changed(message('revoked', trouble), withKnownCode),
+  'host-troubled': changed(message('host-troubled', trouble), withKnownCode),
+  released: message('released', { tunnel: isCount }),
+  moved: message('moved', { tunnel: isCount, url: isPublicUrl }),
+  // A visitor wrote these: whatever is in them must not end the session, nor reach a terminal as an escape.
+  request: changed(
+    message(
+      'request',
+      { id: isCount, tunnel: isCount, method: isString, path: isString },
+      { host: isString },
+    ),
+    ({ host, method, path, ...message }, { visitor, waitedMs }) => ({
+      ...message,
+      ...(host !== undefined && { host: printable(host) }),
+      method: printable(method),
+      path: printable(path),
+      // Possibly a proxy's words: what is not an address is left out.
+      ...(isText(visitor, 64) && { visitor }),
+      ...(isAmount(waitedMs) && { waitedMs }),
+    }),
+  ),
+  switched: message('switched', { id: isCount, tunnel: isCount }),
+  response: changed(
+    message(
+      'response',
+      { id: isCount, tunnel: isCount, status: isCount, durationMs: isAmount, bytes: isAmount },
+      { error: isCode },
+    ),
+    (message, { reason }) => ({
+      ...withKnownError(message),
+      // For people: one that is too long is left out.
+      ...(isText(reason, 200) && { reason: printable(reason) }),
+    }),
+  ),
+  requests: message('requests', {
+    started: isCount,
+    requests: isCount,
+    errors: isCount,
+    bytes: isCount,
+    inFlight: isCount,
+  }),
+  'visitor-connected': message('visitor-connected', {
+    id: isCount,
+    tunnel: isCount,
+    remoteAddress: isVisitorAddress,
+    remotePort: isPort,
+  }),
+  'visitor-disconnected': changed(
+    message(
+      'visitor-disconnected',
+      { id: isCount, tunnel: isCount, durationMs: isAmount, bytesIn: isAmount, bytesOut: isAmount },
+      { error: isCode },
+    ),
+    withKnownError,
+  ),
+} satisfies Readonly<Record<string, (given: Given) => ServerMessage | undefined>>
 /** A header of the page for programs at `/` of a server: clients need no token. */
 export const OPEN_HEADER = 'x-localtunnels-open'
 

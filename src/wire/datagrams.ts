@@ -4,10 +4,6 @@
 //   │ length u16 │ payload         │ length u16 │ …
 //   └────────────┴─────────────────┴────────────┴───
 
-/**
- * The maximum size of a datagram over IPv4: 65,535 less the headers of IP (20) and UDP (8). A longer frame cannot be sent on.
- */
-export const MAX_DATAGRAM_BYTES = 65_507
 /** The size of the length before each datagram. */
 export const DATAGRAM_HEADER_BYTES = 2
 

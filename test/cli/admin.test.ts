@@ -65,7 +65,7 @@ test('the commands find the server that this user started, and act on it', async
     expect(json).not.toMatch(/[\u009b\u202e]/)
     expect(JSON.parse(json).entries[0].detail).toContain('\u009b32m\u202e')
     expect(JSON.parse(json).entries).toHaveLength(1)
-    expect((await run('unban', '1')).out).toBe('Ban 1 is taken back.\n')
+    expect((await run('unban', '1')).out).toBe('Ban 1 is removed.\n')
     for (const [words, says] of [
       [['close', 'nothing'], 'error ADMIN_INVALID: There is no tunnel "nothing" at this server.'],
       [['tunnels', '--admin-token', 'x'], 'error ADMIN_REFUSED: '],

@@ -23,7 +23,7 @@ test('says what a file means, without secrets', async () => {
   )
   const broken = await finish(['config', 'check', path], { SECRET: 'hidden' })
   expect(broken.stdout).toBe(
-    `${path}:12:1 services.db.token must be a token: visible ASCII without spaces, 1 to 8192 of it, not what stands there\n`,
+    `${path}:12:1 services.db.token must be a token: visible ASCII without spaces, 1 to 8192 of it, not this value\n`,
   )
   await Bun.write(path, (await Bun.file(path).text()).replace('secret too', 'secret-too'))
   await files.write('dist/index.html', '')

@@ -360,7 +360,7 @@ test('a refusal by the server is explained', async () => {
   const explained = await agent.call('explain_request', { id })
   expect(explained).toContain('ORIGIN_REFUSED')
   expect(explained).toContain('To do: ')
-  expect(await agent.call('stop_sharing', { name })).toContain('is taken back')
+  expect(await agent.call('stop_sharing', { name })).toContain('is closed')
   expect(await agent.call('list_tunnels')).not.toContain(name)
 })
 

@@ -113,7 +113,7 @@ test('a request is edited first, in the editor that the user has', async () => {
     ['false', 'error OPTION_INVALID: The editor "false" ended with 1: nothing was sent.'],
     ['/nowhere/vi', 'error OPTION_INVALID: The editor "/nowhere/vi" ended with 127'],
     ['truncate -s 0', 'error OPTION_INVALID: The edited request is empty: nothing was sent.'],
-    ["sed -i '3s/ .*//'", 'error OPTION_INVALID: "PUT" is no method and path'],
+    ["sed -i '3s/ .*//'", 'error OPTION_INVALID: "PUT" is not a method and a path'],
   ]) {
     const failed = await finish(['replay', 'latest', '--edit'], { ...env, EDITOR: failing! })
     expect(failed.stderr).toContain(says!)

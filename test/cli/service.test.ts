@@ -244,14 +244,14 @@ test('secrets without a variable, names that are none, and services that there a
   for (const [words, says] of [
     [
       ['install', '--user', '--', 'run', '--', 'npm', 'start', '--token', 'x'],
-      '--token would stand in a file that others read',
+      '--token would be in a file that others can read',
     ],
     [['install', '--user', '--', '3000', '--token', 'x'], 'A service with --token needs --server'],
-    [['install', '--user', '--', 'run', '--', 'curl', 'https://me:secret@host'], 'A password would stand in'],
+    [['install', '--user', '--', 'run', '--', 'curl', 'https://me:secret@host'], 'A password would be in'],
     [['install', '--user', '--', 'https://me:secret@localhost:3000'], 'The URL of the app has a login'],
-    [['install', '--user', '--', '3000', '--bearer', 'a,b'], '--bearer with a comma would stand in'],
+    [['install', '--user', '--', '3000', '--bearer', 'a,b'], '--bearer with a comma would be in'],
     [['install', '--user', '--', '3000', '--prot', 'x'], 'A service cannot run these words: unknown option'],
-    [['install', '--user', '--name', '../x'], '"../x" is no name of a service'],
+    [['install', '--user', '--name', '../x'], '"../x" is not a valid name of a service'],
     [['status', '--user'], 'There is no service called localtunnels.'],
     [['remove', '--user', '--name', 'other'], 'There is no service called other.'],
   ] as const) {

@@ -522,7 +522,9 @@ describe('up', () => {
     )
     await inForce(run, 2)
     expect(await visit('pages')).toBe('a page')
-    const below = await fetch(`http://127.0.0.1:${server.port}/app/`, { headers: { host: 'below.localhost' } })
+    const below = await fetch(`http://127.0.0.1:${server.port}/app/`, {
+      headers: { host: 'below.localhost' },
+    })
     expect(await below.text()).toBe('a page')
   })
 
@@ -581,7 +583,7 @@ describe('server --config', () => {
     const run = open(start(['server', '--config', path], { SECRET: 's' }))
     await run.printed(/listening on port/)
     await files.write('server.toml', `${FILE}limts = 1\n`)
-    await run.printed(/The server goes on as it was/)
+    await run.printed(/The server continues with its previous settings/)
     expect(run.stderr).toContain(`${path}:5:1 unknown key "limts": did you mean "limits"?\n`)
     await files.write('server.toml', FILE)
     const isTaken = /is in force/
@@ -603,7 +605,7 @@ describe('server --config', () => {
     const run = open(start(['server', '--config', path]))
     const url = await run.printed(/^(http:\S+)\n/m)
     await files.write('server.toml', 'port = 0\n')
-    await run.printed(/without tokens .* The server goes on as it was/)
+    await run.printed(/without tokens .* The server continues with its previous settings/)
     const stranger = await finish(['3000', '--server', url])
     expect(stranger.stderr).toContain('error TOKEN_REFUSED')
     await files.write('server.toml', 'port = 0\nopen = true\n')

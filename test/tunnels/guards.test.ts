@@ -678,9 +678,9 @@ test('the guard is there again after a reconnect, and its sessions go on', async
   await client.disconnect()
 })
 
-test('a server that knows no guards refuses the kind, and the client says why', async () => {
+test('a server without guards refuses the kind, and opens no tunnel', async () => {
   const kinds: unknown[] = []
-  // As servers before guards do: another kind is refused, another field ignored.
+  // A server without guards refuses an unknown kind, and would ignore an unknown field.
   using old = speakingServer(({ type, kind, ref }, say) => {
     if (type !== 'register') return
     kinds.push(kind)
@@ -695,7 +695,7 @@ test('a server that knows no guards refuses the kind, and the client says why', 
   })
   const client = new TunnelClient({ server: `http://127.0.0.1:${old.port}`, reconnect: false })
   const wish = client.http({ port: app.port ?? 0, subdomain: 'app', guard: { password: PASSWORD } })
-  expect(await codeOf(wish)).toBe('FEATURE_UNSUPPORTED')
+  expect(await codeOf(wish)).toBe('KIND_REFUSED')
   expect(kinds).toEqual(['guarded-http'])
   await client.disconnect()
 })

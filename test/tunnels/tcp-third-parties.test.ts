@@ -204,7 +204,7 @@ describeWith(['git'], 'git', () => {
 
 // ── PostgreSQL ─────────────────────────────────────────────────────────────────────────────────────────────────
 
-const POSTGRES = ['initdb', 'postgres', 'psql', 'pgbench', ...(isRoot ? ['setpriv'] : [])]
+const POSTGRES = ['initdb', 'postgres', 'psql', 'pg_isready', 'pgbench', ...(isRoot ? ['setpriv'] : [])]
 /** PostgreSQL refuses to be root. */
 const AS_POSTGRES = isRoot ? ['setpriv', '--reuid=postgres', '--regid=postgres', '--clear-groups'] : []
 
@@ -219,7 +219,7 @@ async function startPostgres(files: Folder, port: number): Promise<AsyncDisposab
     `unix_socket_directories=${files.path}`,
     'fsync=off',
   ]
-  return startProgram(
+  const program = await startProgram(
     [
       ...AS_POSTGRES,
       Bun.which('postgres') ?? 'postgres',
@@ -229,6 +229,9 @@ async function startPostgres(files: Folder, port: number): Promise<AsyncDisposab
     ],
     port,
   )
+  // It listens before it lets anybody in.
+  while ((await run(['pg_isready', '-h', '127.0.0.1', '-p', `${port}`])).code !== 0);
+  return program
 }
 
 describeWith(POSTGRES, 'PostgreSQL', () => {

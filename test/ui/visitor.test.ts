@@ -37,12 +37,13 @@ describeWith(['chromium'], 'in a browser', () => {
       test(`${colorScheme}, ${width} pixels: nothing for axe, nothing wider than the screen, nothing that the policy stops`, async () => {
         const axe = await Bun.file(join(root, 'node_modules/axe-core/axe.min.js')).text()
         const found: string[] = []
-        await fetch(pages.at('rated'))
         const page = await window({ colorScheme, viewport: { width, height: 800 } })
         page.on('console', message => {
           if (message.text().includes('Content Security Policy')) found.push(message.text())
         })
         for (const [title, url, act] of pages.pages) {
+          // One of these is one visit too many.
+          if (url === pages.at('rated')) await fetch(url)
           await page.goto(url)
           await act?.(page)
           expect(await page.title()).toBe(title)

@@ -74,10 +74,6 @@ export class AcmeClient {
     return client
   }
 
-  get accountUrl(): string | undefined {
-    return this.#accountUrl
-  }
-
   /** Proves a challenge: the token and what only the account's key yields. */
   keyAuthorization(token: string): string {
     return `${token}.${this.#key.thumbprint}`

@@ -198,15 +198,13 @@ export class StreamsConnection implements Connection {
   async #grantOf(
     promise: Promise<Registration>,
     hasGuard: boolean,
-    { kind, registersAs }: TunnelSettings,
+    { registersAs }: TunnelSettings,
   ): Promise<Registration> {
     if (!hasGuard && registersAs === undefined) return promise
     const registration = await promise.catch(error => {
       if (registersAs !== undefined && error instanceof TunnelError && error.code === 'KIND_REFUSED')
         throw new TunnelError('FEATURE_UNSUPPORTED', 'The server has no private services.')
-      // Every server has http. A server that refuses it does not know guarded tunnels.
-      const isOld = kind === 'http' && error instanceof TunnelError && error.code === 'KIND_REFUSED'
-      throw isOld ? noGuard() : error
+      throw error
     })
     if (!hasGuard || isGranted(registration, 'guard')) return registration
     this.release(registration)

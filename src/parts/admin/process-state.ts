@@ -1,7 +1,6 @@
 // How this process is: the delay of its event loop, its memory and its descriptors.
 
 import { readdirSync } from 'node:fs'
-import { descriptorLimit } from '../../descriptors.ts'
 
 const LOOK_EVERY_MS = 100
 
@@ -64,5 +63,3 @@ export function openDescriptors(): number | undefined {
     return undefined // not Linux, or none is free
   }
 }
-
-export const mostDescriptors: () => number | undefined = descriptorLimit

@@ -36,6 +36,7 @@ const RANGES: Readonly<Record<string, readonly [by: Span, seconds: number, point
 const BUSIEST = 10
 /** Minutes that are compared with those of an hour before. */
 const COMPARED = 5
+const LEAST_COMPARED = 3
 const MAX_ROWS = 1_000
 const USUAL_ROWS = 100
 
@@ -309,15 +310,17 @@ interface Counted {
   readonly durations?: readonly number[]
 }
 
-/** Returns by which part the requests of the last minutes exceed those of an hour before. `undefined`: one was not measured. */
+/** Returns by which part the requests of the last minutes exceed those of an hour before. `undefined`: one was not measured, or had none. */
 async function anHourAgo(ask: Ask, query: URLSearchParams, shown: Series): Promise<number | undefined> {
   const { points } =
     (query.get('range') ?? 'hour') === 'hour' ? shown : await series(ask, new URLSearchParams())
-  const sumOf = (some: readonly (Point | null)[]) =>
-    some.includes(null) ? undefined : sum(some, point => point?.requests ?? 0)
+  const mean = (some: readonly (Point | null)[]) => {
+    const measured = some.filter(point => point !== null)
+    return measured.length < LEAST_COMPARED ? 0 : sum(measured, point => point.requests) / measured.length
+  }
   // The current minute is not over.
-  const [before, now] = [sumOf(points.slice(0, COMPARED)), sumOf(points.slice(-COMPARED - 1, -1))]
-  return before === undefined || now === undefined || before === 0 ? undefined : now / before - 1
+  const [before, now] = [mean(points.slice(0, COMPARED)), mean(points.slice(-COMPARED - 1, -1))]
+  return before === 0 || now === 0 ? undefined : now / before - 1
 }
 
 /** Returns the series of a tunnel of this server, of one server, or of all. */

@@ -177,10 +177,6 @@ export class Holds {
     return this.#held.has(name) || this.#claiming.has(name)
   }
 
-  get count(): number {
-    return this.#held.size
-  }
-
   /** No tunnel here has the name any more. */
   release(name: string): void {
     const hold = this.#held.get(name)

@@ -171,10 +171,6 @@ export class StreamAnswer implements Writing {
     return this.#unsent.isEmpty
   }
 
-  get isEnding(): boolean {
-    return this.#isEnding
-  }
-
   set account(account: Account | undefined) {
     this.#unsent.account = account
   }

@@ -72,10 +72,6 @@ export class ShapedOutput implements ShapedTurn, Writing {
     else this.#last = last
   }
 
-  get isEmpty(): boolean {
-    return this.#unsent.isEmpty
-  }
-
   set account(account: Account | undefined) {
     this.#unsent.account = account
   }
