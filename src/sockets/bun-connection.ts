@@ -176,10 +176,7 @@ export class Connection implements Socket, Source, Lender {
     if (this.isRead) return this.broke()
     this.#reading.arrived(bytes.length)
     this.handler.received(bytes)
-    const { buffer, length } = bytes
-    // The runtime reads into an array of its own each time; a part of a shared one would not be this call's to free.
-    if (length >= FREED_READ_BYTES && buffer instanceof ArrayBuffer && buffer.byteLength === length)
-      buffer.transfer(0)
+    if (bytes.length >= FREED_READ_BYTES) free(bytes)
   }
 
   pause(): void {
@@ -354,4 +351,9 @@ export class Connection implements Socket, Source, Lender {
 /** An IPv4 visitor of a dual-stack listener is an IPv4 visitor. */
 function plain(address: string): string {
   return address.startsWith('::ffff:') && address.includes('.') ? address.slice(7) : address
+}
+
+/** Frees an array. A part of a shared one is not this connection's to free. */
+function free({ buffer, length }: Uint8Array): void {
+  if (buffer instanceof ArrayBuffer && buffer.byteLength === length) buffer.transfer(0)
 }
