@@ -14,7 +14,14 @@ import { startTunnel } from '../../support/tunnel.ts'
 
 const ROUNDS = 1_500
 // The name of the tunnel comes often: requests end and ban it, and some have to reach it before.
-const WORDS = [...Array<string>(24).fill('app'), 'x', '192.0.2.1', '192.0.2.0/24', 'fe80::1', '2026-01-31T12:00:00Z']
+const WORDS = [
+  ...Array<string>(24).fill('app'),
+  'x',
+  '192.0.2.1',
+  '192.0.2.0/24',
+  'fe80::1',
+  '2026-01-31T12:00:00Z',
+]
 
 test('no request that the schema describes, or nearly describes, gets a 5xx', async () => {
   const requests = new OddRequests(OPEN_API, new Random(20_261_123), WORDS)
