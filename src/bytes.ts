@@ -18,6 +18,11 @@ export function copyOf(bytes: Uint8Array, start = 0, end: number = bytes.length)
   return own
 }
 
+/** Frees the memory of an array that only the caller has, and of all views of it. The collector would find it much later. */
+export function free({ buffer }: Uint8Array): void {
+  if (buffer instanceof ArrayBuffer) buffer.transfer(0)
+}
+
 /** Pieces from this length on stay unchanged. */
 const LARGE_BYTES = 16_384
 

@@ -2,6 +2,7 @@
 // have it for a while (lending.ts).
 
 import { accelerator } from '../accelerator/door.ts'
+import { free } from '../bytes.ts'
 import type {
   AskedCertificate,
   Endpoints,
@@ -176,7 +177,8 @@ export class Connection implements Socket, Source, Lender {
     if (this.isRead) return this.broke()
     this.#reading.arrived(bytes.length)
     this.handler.received(bytes)
-    if (bytes.length >= FREED_READ_BYTES) free(bytes)
+    // A part of a shared array is not this connection's to free.
+    if (bytes.length >= FREED_READ_BYTES && bytes.buffer.byteLength === bytes.length) free(bytes)
   }
 
   pause(): void {
@@ -351,9 +353,4 @@ export class Connection implements Socket, Source, Lender {
 /** An IPv4 visitor of a dual-stack listener is an IPv4 visitor. */
 function plain(address: string): string {
   return address.startsWith('::ffff:') && address.includes('.') ? address.slice(7) : address
-}
-
-/** Frees an array. A part of a shared one is not this connection's to free. */
-function free({ buffer, length }: Uint8Array): void {
-  if (buffer instanceof ArrayBuffer && buffer.byteLength === length) buffer.transfer(0)
 }

@@ -6,7 +6,7 @@
 //   |FIN|RSV| opcode| M | length (7)| length (u16 if 126, u64 if 127)          | mask key | payload …
 //   +---+---+-------+---+-----------+--------------------------+---------------+----------+
 
-import { copyOf } from '../bytes.ts'
+import { copyOf, free } from '../bytes.ts'
 import { readU32, writeU32 } from './frame.ts'
 import { maskInPlace } from './mask.ts'
 
@@ -376,7 +376,7 @@ class TextCollector {
    * long in coming: they are returned now.
    */
   free(): void {
-    for (const { buffer } of this.#pieces) if (buffer instanceof ArrayBuffer) buffer.transfer(0)
+    for (const piece of this.#pieces) free(piece)
     this.#pieces = []
     this.length = 0
   }

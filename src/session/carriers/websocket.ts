@@ -2,7 +2,7 @@
 //
 // Begins after the HTTP upgrade. The JSON wire uses the text messages of the same connection.
 
-import { type Account, copyOf, SendQueue } from '../../bytes.ts'
+import { type Account, copyOf, free, SendQueue } from '../../bytes.ts'
 import { TunnelError } from '../../errors.ts'
 import type { Socket, SocketHandler } from '../../socket.ts'
 import { maskInPlace } from '../../wire/mask.ts'
@@ -226,7 +226,10 @@ export class WebSocketCarrier implements Carrier, Waiting {
     while (at < bytes.length && !this.#isHeld && this.#turns?.hasTime)
     this.#answerPing()
     this.#taken?.()
-    if (at === bytes.length) return
+    if (at === bytes.length) {
+      if (isOwn && bytes.byteOffset + at > SMALL_READ_BYTES) free(bytes)
+      return
+    }
     // Only the end of the connection still matters.
     if (this.#isClosing) return this.#parser.stop()
     const rest = isOwn ? bytes.subarray(at) : copyOf(bytes, at)
