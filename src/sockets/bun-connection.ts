@@ -55,7 +55,8 @@ export interface Pass {
 
 /**
  * The array of a read of this length is freed when its handler returns: the next read uses the memory while the processor has it in its
- * caches, and the collector would free it much later. The runtime reads into an array of its own each time.
+ * caches, and the collector would free it much later. The runtime reads into an array of its own each time; a part
+ * of a shared one is not the connection's to free.
  */
 const FREED_READ_BYTES = 8_192
 
@@ -177,7 +178,6 @@ export class Connection implements Socket, Source, Lender {
     if (this.isRead) return this.broke()
     this.#reading.arrived(bytes.length)
     this.handler.received(bytes)
-    // A part of a shared array is not this connection's to free.
     if (bytes.length >= FREED_READ_BYTES && bytes.buffer.byteLength === bytes.length) free(bytes)
   }
 
