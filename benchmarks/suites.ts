@@ -174,11 +174,14 @@ function isOwn(word: string, before: string | undefined): boolean {
   )
 }
 
-/** One row of each way through ours, against the saved run: a build that got slow fails. */
+/**
+ * One row of each way through ours, against the saved run: a build that got slow fails. Not `t1`: the saved run
+ * has the busy wait for a single connection, which this version does not have.
+ */
 async function gateFlags(): Promise<string> {
   const { version } = (await Bun.file(join(import.meta.dir, '../package.json')).json()) as { version: string }
   const saved = join(import.meta.dir, `results/${version}.json`)
-  return `--gate ${saved} --rounds 3 --seconds 0.4 --only t1,t10,post,tls50 --peers nginx-hop,nginx-tls,ours-cli`
+  return `--gate ${saved} --rounds 3 --seconds 0.4 --only t10,post,tls50 --peers nginx-hop,nginx-tls,ours-cli`
 }
 
 /** In the order of the list above. */
