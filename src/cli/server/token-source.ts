@@ -15,7 +15,7 @@ const EXPIRY_MS = 500
 const WRITE_MS = 30_000
 
 export class TokenSource {
-  /** The same file, for the admin API. Its changes are noticed like those of another process. */
+  /** The token file for the admin API. Changes through it are noticed like those of another process. */
   readonly editable: TokenStore
   readonly #store: TokenStore
   readonly #failed: (error: Error) => void

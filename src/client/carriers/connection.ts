@@ -58,7 +58,7 @@ export interface ResponseSeen {
 
 /** A report that a raw connection of a visitor is in transit to the origin. */
 export interface VisitorSeen {
-  /** The same value in the report of its end. */
+  /** The report of the connection's end has this value also. */
   readonly id: number
   readonly tunnel: string
   readonly remoteAddress: string

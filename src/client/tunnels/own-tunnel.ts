@@ -319,7 +319,7 @@ export class OwnTunnel implements Tunnel {
       this.registration !== undefined
     )
       return connection.register(this.#wrapped, { name: undefined, port: undefined, resume: undefined })
-    // One of the tunnels of a range.
+    // A range of ports is several tunnels: the message names the port of this one.
     if (isCode(error, 'PORT_TAKEN') && settings.port !== undefined)
       throw new TunnelError('PORT_TAKEN', `The public port ${settings.port} is in use on the server.`, {
         cause: error,

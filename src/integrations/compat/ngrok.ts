@@ -5,7 +5,7 @@ import { TunnelError } from '../../errors.ts'
 import { TunnelClient } from '../../tunnel-client.ts'
 import { DEFAULT_ADDR, type ForwardOptions, placeOf, type Wanted, wantedOf } from './ngrok-options.ts'
 
-/** The same shape as that of `@ngrok/ngrok`. */
+/** Has the shape of `@ngrok/ngrok`. */
 export interface Listener {
   /** The URL for visitors. */
   url(): string

@@ -333,7 +333,7 @@ async function fieldsIn(request: Request): Promise<Record<string, unknown>> {
     if (typeof fields === 'object' && fields !== null && !Array.isArray(fields))
       return fields as Record<string, unknown>
   } catch {
-    // The same response as to JSON that is not an object.
+    // Text that is not JSON gets the response below, as other values do.
   }
   throw new TunnelError('OPTION_INVALID', 'The body must be a JSON object.')
 }

@@ -81,7 +81,7 @@ export function clientAddress(
   return isTrusted(connected) ? addressBefore(connected, hopsIn(head), isTrusted) : connected
 }
 
-/** The same for the values of X-Forwarded-For on a connection of a trusted proxy. */
+/** Returns the visitor's address before the trusted hops. `hops`: the values of X-Forwarded-For that `proxy` sent. */
 export function addressBefore(
   proxy: string,
   hops: readonly string[],

@@ -210,7 +210,7 @@ export class IdleStreams {
     return session.open(tunnel, handler)
   }
 
-  /** The same as in `Takers`. */
+  /** See `Takers.makeRoomFor`. */
   makeRoomFor(visitor: string, own: Takers, among?: Iterable<Takers>): boolean {
     this.#isMakingRoom = true
     try {

@@ -22,7 +22,7 @@ const CHOICES = [
   ['open', 'open', 'Without guard'],
 ] as const
 
-/** One of several. */
+/** The column of a cluster, where a tunnel is at one of several servers. */
 const SERVER: Column<TunnelRow> = {
   sort: 'server',
   head: 'Server',
