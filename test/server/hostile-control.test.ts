@@ -289,11 +289,21 @@ test('messages that change nothing recall no lane, and one that does recalls tho
 test.each<[string, (tunnel: unknown, index: number) => object]>([
   ['reports', (_, index) => ({ type: 'watch', on: index % 2 === 0 })],
   ['health', (tunnel, index) => ({ type: 'health', tunnel, isHealthy: index % 2 === 1 })],
-  ['guards', (tunnel, index) => ({ type: 'guard', tunnel, guard: { deny: [`198.51.100.${index}`] } })],
+  [
+    'guards',
+    // Complete, as a client sends it: a guard without a key is refused, which may end the connection before the flood does.
+    (tunnel, index) => ({
+      type: 'guard',
+      tunnel,
+      guard: { deny: [`198.51.100.${index}`], key: 'k'.repeat(43), sessionMs: 60_000 },
+    }),
+  ],
 ])('changes of %s without end are a flood', async (_, message) => {
   const client = await SpeakingClient.connect(server.port)
   client.say(register())
   const { tunnel } = await client.control('granted')
+  client.say(control(message(tunnel, 0)), frame(5, 0, Buffer.alloc(8, 1)))
+  await eventually(() => client.frames.some(({ type }) => type === 6), 'the pong: one change is taken')
   const ended = next(server, 'disconnection')
   client.say(...Array.from({ length: 200 }, (_one, index) => control(message(tunnel, index))))
   expect((await ended).reason).toBe('FLOOD')
