@@ -9,7 +9,6 @@ const ROOT = `${import.meta.dir}/../src`
 const LOW = [
   'accelerator',
   'bytes',
-  'buffers',
   'events',
   'deferred',
   'descriptors',
@@ -85,7 +84,6 @@ const ALLOWED: Record<string, readonly string[]> = {
   join: ['session', 'errors', 'socket', 'bytes'],
   flow: ['session', 'wire', 'socket'],
   'event-loop': ['session'],
-  buffers: ['wire'],
   branding: ['errors'],
   http: ['errors', 'bytes', 'branding'],
   http2: ['bytes', 'http'],
@@ -156,7 +154,6 @@ const ALLOWED: Record<string, readonly string[]> = {
     'join',
     'event-loop',
     'inbox',
-    'buffers',
     'bytes',
     'certificates',
     'x509',
@@ -320,7 +317,7 @@ const PARTS: Record<string, { readonly files: RegExp; readonly imports: number }
   admin: { files: /^parts\/admin\//, imports: 0 },
   lanes: { files: /^parts\/lanes\//, imports: 0 },
   'JSON wire': {
-    files: /^(?:wire\/json\.ts$|parts\/json-wire\/)/,
+    files: /^parts\/json-wire\//,
     imports: 0,
   },
   'HTTP/2': { files: /^(?:http2|parts\/http2)\//, imports: 0 },
