@@ -20,7 +20,7 @@ import type { Arrival, RequestRouter, Route } from './front.ts'
 import type { Guarding } from './guarding.ts'
 import type { LaneAsking, LaneClause, Laning } from './laning.ts'
 import type { Ending, Layer, LayeredTunnel, NameLayer, ServedBy } from './layer.ts'
-import type { Entrance, ListenerTerms, PartListener, Protocol } from './protocol.ts'
+import type { AdmittedVisitor, Entrance, ListenerTerms, PartListener, Protocol } from './protocol.ts'
 import type { RawWish } from './raw-visit.ts'
 import type { RawTaker, Servers } from './servers.ts'
 import type { AppsTerms, RewritingOf, StreamsApps } from './streams-context.ts'
@@ -118,6 +118,10 @@ export interface Part {
   isBlocked?(name: string): boolean
   /** The layer around the routing of each request for a name without a tunnel here. */
   readonly nameLayer?: NameLayer
+  /**
+   * Takes a connection of a public port before its first byte is read, and passes it to `accept`. `undefined`: it is as it came.
+   */
+  enterPort?(socket: Socket, admitted: AdmittedVisitor | undefined, accept: Onward): SocketHandler | undefined
   /** The control host is asked to switch to a protocol. `undefined`: it is not one of this part. */
   enter?(arrival: Arrival): Route | undefined
   /**
@@ -187,6 +191,9 @@ export interface Part {
    */
   stop?(): void | Promise<void>
 }
+
+/** Takes the connection of a visitor. `way`: its own; TLS up to the proxy; from a proxy that is not to be believed. */
+export type Onward = (socket: Socket, way: 'direct' | 'https' | 'untrusted') => SocketHandler
 
 /** The client that holds a tunnel now. */
 export interface Registrant {
