@@ -55,7 +55,7 @@ export function parseService(given: string): Service {
   const text = withHost(given)
   if (text.startsWith('unix:')) return unixTarget(text.slice('unix:'.length))
   if (/^\d+$/.test(text)) return rawTarget(parsePort(text, '', 1), 'localhost')
-  if (text.includes(':') && !text.includes('/') && !TWO_PORTS.test(text)) {
+  if (text.includes(':') && !text.includes('://') && !TWO_PORTS.test(text)) {
     const { hostname, port } = parseHost(text)
     if (port !== undefined) return rawTarget(port, hostname)
   }
