@@ -75,7 +75,9 @@ test('in a cluster it is the time of the service, and of the server of its clien
   await cluster.client({ ...shared, subdomain: 'plain' })
   expect((await ask(other.port, 'slow.localhost', { path: '/2000' })).status).toBe(200)
   expect((await ask(other.port, 'plain.localhost', { path: '/600' })).status).toBe(200)
-  expect(await ask(other.port, 'plain.localhost', { path: '/60000' })).toMatchObject({ code: 'ORIGIN_TIMEOUT' })
+  expect(await ask(other.port, 'plain.localhost', { path: '/60000' })).toMatchObject({
+    code: 'ORIGIN_TIMEOUT',
+  })
 })
 
 test('more than the bound is refused, with the bound in words, and a bound of 0 is none', async () => {

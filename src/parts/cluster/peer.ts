@@ -75,7 +75,10 @@ export class Peer implements PeerChannelHost {
     let own = context.limits
     const limitsOf = (limits: Bounds): Bounds => {
       // The server that has the tunnel limits the time for its response.
-      const [streamIdleMs, originTimeoutMs] = [Math.min(limits.streamIdleMs, IDLE_MS), longestResponseMs(limits)]
+      const [streamIdleMs, originTimeoutMs] = [
+        Math.min(limits.streamIdleMs, IDLE_MS),
+        longestResponseMs(limits),
+      ]
       if (limits !== given) own = { ...limits, streamIdleMs, originTimeoutMs }
       given = limits
       return own
