@@ -9,9 +9,10 @@ import { EXIT, exitCodeOf } from './exit-codes.ts'
 import { commandHint, flagHint } from './other-tunnels.ts'
 import type { Sink } from './output.ts'
 import type { ChosenOutput } from './outputs/choose.ts'
+import { COMMANDS } from './program.ts'
 import { visible, wrapped } from './terminal/format.ts'
 import { paletteFor } from './terminal/palette.ts'
-import { COMMANDS, isBareWord, unknownWord } from './words.ts'
+import { isBareWord, unknownWord } from './words.ts'
 
 export interface Failed {
   readonly chosen: ChosenOutput | undefined
@@ -23,7 +24,6 @@ export interface Failed {
 
 /** Says what went wrong in one line on stderr, and to a program that reads JSON also there. Returns the exit code. */
 export function fail(error: unknown, { chosen, log, words, command }: Failed): number {
-  if (error instanceof CommanderError && error.exitCode === 0) return EXIT.ok
   const group = groupOf(error, words, command)
   if (group !== undefined) {
     log.write(group.helpInformation())
