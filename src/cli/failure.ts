@@ -9,10 +9,9 @@ import { EXIT, exitCodeOf } from './exit-codes.ts'
 import { commandHint, flagHint } from './other-tunnels.ts'
 import type { Sink } from './output.ts'
 import type { ChosenOutput } from './outputs/choose.ts'
-import { COMMANDS } from './program.ts'
 import { visible, wrapped } from './terminal/format.ts'
 import { paletteFor } from './terminal/palette.ts'
-import { isBareWord, unknownWord } from './words.ts'
+import { COMMANDS, isBareWord, unknownWord } from './words.ts'
 
 export interface Failed {
   readonly chosen: ChosenOutput | undefined

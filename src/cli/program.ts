@@ -5,6 +5,7 @@ import { VERSION } from '../version.ts'
 import type { Actions } from './actions.ts'
 import { DOCUMENTATION } from './documentation.ts'
 import { LAYOUT } from './program/help.ts'
+import { COMMANDS } from './words.ts'
 
 /** Adds the options and the action of a command. */
 type Add = (command: Command, actions: Actions) => void
@@ -126,10 +127,7 @@ const GROUPS: Readonly<Record<string, Readonly<Record<string, Row>>>> = {
   },
 }
 
-/** The order is that of --help. */
-export const COMMANDS: readonly string[] = [...Object.values(GROUPS).flatMap(Object.keys), 'help']
-
-/** Makes the command line. `words`: only commands that are among them get their options. Default: all get them. */
+/** Makes the command line. `words`: only commands that are among them get their options; `completions` needs all. Default: all. */
 export async function createProgram(actions: Actions, words?: readonly string[]): Promise<Command> {
   const program = new Command('localtunnels')
     .usage('[port] [options]\n       localtunnels <command> [options]')
@@ -143,14 +141,15 @@ export async function createProgram(actions: Actions, words?: readonly string[])
     .enablePositionalOptions()
     .argument('[port]')
     .addHelpText('after', HELP_END)
-  if (words === undefined || !COMMANDS.includes(words[0] ?? ''))
-    (await sharing()).addSharing(program, actions)
+  const [first = ''] = words ?? []
+  const isWhole = words === undefined || first === 'completions'
+  if (isWhole || !COMMANDS.includes(first)) (await sharing()).addSharing(program, actions)
   for (const [heading, commands] of Object.entries(GROUPS)) {
     program.commandsGroup(heading)
     for (const [name, [description, load, argument]] of Object.entries(commands)) {
       const command = program.command(name).description(description)
       if (argument !== undefined) command.argument(...argument)
-      if (words === undefined || words.includes(name)) (await load())(command, actions)
+      if (isWhole || words.includes(name)) (await load())(command, actions)
     }
   }
   program.helpCommand('help [command]', 'print the options of a command')

@@ -3,7 +3,34 @@
 import { TunnelError } from '../errors.ts'
 import { nearest } from '../option-names.ts'
 import { commandHint, ofOtherTunnel, shareFlags } from './other-tunnels.ts'
-import { COMMANDS } from './program.ts'
+
+/** The order is that of --help. */
+export const COMMANDS: readonly string[] = [
+  'http',
+  'tcp',
+  'udp',
+  'tls',
+  'run',
+  'up',
+  'connect',
+  'requests',
+  'replay',
+  'fixture',
+  'wait',
+  'mcp',
+  'login',
+  'logout',
+  'whoami',
+  'link',
+  'server',
+  'token',
+  'admin',
+  'service',
+  'doctor',
+  'config',
+  'completions',
+  'help',
+]
 
 /** The same command line in our own words: `start --port 3000` shares an app as `http 3000` does, `serve ./dist` a folder. */
 export function translate(argv: readonly string[]): readonly string[] {

@@ -2,8 +2,8 @@
 
 import { describe, expect, test } from 'bun:test'
 import { timeOf } from '../../src/cli/program/values.ts'
-import { COMMANDS } from '../../src/cli/program.ts'
 import { commandsOf } from '../../src/cli/settings/environment.ts'
+import { COMMANDS } from '../../src/cli/words.ts'
 import { idleProgram } from '../support/idle-program.ts'
 import { closedAfterEach } from '../support/opened.ts'
 import { finish, start } from './bin.ts'

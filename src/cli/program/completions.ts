@@ -2,12 +2,12 @@
 
 import type { Command } from 'commander'
 import type { Actions } from '../actions.ts'
-import { createProgram } from '../program.ts'
 
 export const SHELLS = ['bash', 'zsh', 'fish'] as const
 export type Shell = (typeof SHELLS)[number]
 
+/** The program has the options of every command, since the first word is this one. */
 export function addCompletions(command: Command, actions: Actions): void {
   command.registeredArguments[0]?.choices(SHELLS)
-  command.action(async (shell: Shell) => actions.printCompletions(shell, await createProgram(actions)))
+  command.action((shell: Shell) => actions.printCompletions(shell, command.parent ?? command))
 }
