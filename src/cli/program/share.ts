@@ -31,13 +31,8 @@ export function addSharing(command: Command, actions: Actions): void {
   })
 }
 
-export function addHttpCommand(program: Command, actions: Actions): void {
-  const http = program
-    .command('http')
-    .description('share a web app; you can leave out the word "http"')
-    .argument('[port]', 'where the app is: 3000, host:3000, https://host:3000 or unix:/path (default: 3000)')
-    .addHelpText('after', VARIABLES)
-  addSharing(http, actions)
+export function addHttp(http: Command, actions: Actions): void {
+  addSharing(http.addHelpText('after', VARIABLES), actions)
 }
 
 const VARIABLES = `
