@@ -47,7 +47,7 @@ const COLUMNS: readonly Column<ClientRow>[] = [
     sort: 'tunnels',
     head: 'Tunnels',
     cell: ({ tunnels }) => (
-      <>
+      <span class="wrap">
         {tunnels.slice(0, SHOWN_TUNNELS).map(name => (
           <a key={name} class="name" href={hashOf({ ...at('tunnels'), open: name })}>
             {name}{' '}
@@ -56,7 +56,7 @@ const COLUMNS: readonly Column<ClientRow>[] = [
         {tunnels.length > SHOWN_TUNNELS && (
           <span class="quiet">and {tunnels.length - SHOWN_TUNNELS} more</span>
         )}
-      </>
+      </span>
     ),
   },
 ]

@@ -88,17 +88,19 @@ export function Tunnels() {
   return (
     <>
       <Bar title="Tunnels" placeholder="Name, token or client">
-        {CHOICES.map(([choice, key, text]) => (
-          <button
-            key={key}
-            type="button"
-            class="chip"
-            aria-pressed={only === choice}
-            onClick={() => change({ only: choice })}
-          >
-            {text} <b>{value?.choices[key]}</b>
-          </button>
-        ))}
+        <div class="chips">
+          {CHOICES.map(([choice, key, text]) => (
+            <button
+              key={key}
+              type="button"
+              class="chip"
+              aria-pressed={only === choice}
+              onClick={() => change({ only: choice })}
+            >
+              {text} <b>{value?.choices[key]}</b>
+            </button>
+          ))}
+        </div>
       </Bar>
       <Table
         label="Tunnels"

@@ -10,7 +10,7 @@ export function duration(ms: number | undefined): string {
   if (ms === undefined) return '…'
   if (ms < 1_000) return `${short(ms)} ms`
   if (ms < 60_000) return `${short(ms / 1_000)} s`
-  const [minutes, seconds] = [Math.floor(ms / 60_000), Math.round((ms / 1_000) % 60)]
+  const [minutes, seconds] = [Math.floor(ms / 60_000), Math.floor((ms / 1_000) % 60)]
   return minutes < 60 ? `${minutes} min ${seconds} s` : `${Math.floor(minutes / 60)} h ${minutes % 60} min`
 }
 
