@@ -5,9 +5,9 @@ import { ERRORS, type ErrorCode } from '../../src/errors.ts'
 import { errorAnswer, wantsHtml } from '../../src/http/error-answer.ts'
 import { parseRequestHead, parseResponseHead, RequestHead, ResponseHead } from '../../src/http/head.ts'
 import {
-  errorPage,
   COPY_SCRIPT,
   COPY_SCRIPT_HASH,
+  errorPage,
   INFO_POLICY,
   infoPage,
   PAGE_SCRIPT,

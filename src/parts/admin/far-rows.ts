@@ -73,7 +73,12 @@ export class FarRows {
     this.#stopListening = table.onChange(() => {
       const fresh = this.#asked().filter(name => !this.#reported.includes(name))
       if (fresh.length === 0) return
-      if (reporter()?.ownTunnels().some(({ name }) => fresh.includes(name))) report()
+      if (
+        reporter()
+          ?.ownTunnels()
+          .some(({ name }) => fresh.includes(name))
+      )
+        report()
     })
   }
 

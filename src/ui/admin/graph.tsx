@@ -165,7 +165,7 @@ function Bars({ kind, series, width, read }: BarsProps) {
             d={`M${LEFT} ${Math.round(y(most * part)) + 0.5}H${width}`}
           />
           <text x={LEFT - 8} y={y(most * part) + 4} text-anchor="end">
-            {kind.text(most * part)}
+            {kind.text(most * part).replace('.0 ', ' ')}
           </text>
         </g>
       ))}

@@ -110,7 +110,7 @@ export function change(next: Partial<Place>): void {
   void refresh()
 }
 
-export function more(): void {
+export function showMore(): void {
   limit.value += ROWS
   void refresh()
 }

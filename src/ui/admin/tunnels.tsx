@@ -1,7 +1,7 @@
 // Tunnels, one sheet each, and what can be done with one.
 
 import { useEffect, useRef } from 'preact/hooks'
-import type { TunnelRow } from '../../parts/admin/rows.ts'
+import type { ClientRow, TunnelRow } from '../../parts/admin/rows.ts'
 import type { Tunnels as Seen } from '../../parts/admin/view-rows.ts'
 import { duration } from '../parts/format.ts'
 import { Icon } from '../parts/icons.tsx'
@@ -12,7 +12,7 @@ import { Graphs, Ranges } from './graph.tsx'
 import { TokenLink } from './overview.tsx'
 import { act, change, place, question, say, seen } from './state.ts'
 import { Bar, type Column, Table } from './table.tsx'
-import { Ago, Errors, Latency, Moved, Rate, State, Zero } from './words.tsx'
+import { Ago, Errors, Latency, latency, Moved, Rate, SLOW_MS, State, Zero } from './words.tsx'
 
 const CHOICES = [
   ['', 'all', 'All'],
@@ -252,6 +252,7 @@ function Sheet({ name, open }: { readonly name: string; readonly open: Seen['ope
               </Figure>
               <Figure name="In flight">{found.row.inFlight}</Figure>
             </dl>
+            <Why row={found.row} clients={found.clients} />
             {found.series.isKept ? (
               <Graphs series={found.series} />
             ) : (
@@ -323,6 +324,20 @@ function Sheet({ name, open }: { readonly name: string; readonly open: Seen['ope
         </>
       )}
     </aside>
+  )
+}
+
+/** A tunnel that is slow: where the time goes. */
+function Why({ row, clients }: { readonly row: TunnelRow; readonly clients: readonly ClientRow[] }) {
+  const p95 = latency(row.recent, 0.95) ?? 0
+  const trips = clients.flatMap(({ roundTripMs }) => roundTripMs ?? [])
+  if (p95 < SLOW_MS || trips.length === 0) return null
+  const trip = Math.max(...trips)
+  return (
+    <p class="tag warn">
+      {2 * trip > p95 ? 'The way to the client takes' : 'The app takes the time: the way to the client takes'}{' '}
+      {duration(trip)}
+    </p>
   )
 }
 
