@@ -145,7 +145,7 @@ function Ask() {
   return (
     <dialog ref={dialog} aria-labelledby="question" onClose={close}>
       <div class="confirm">
-        <h2 id="question">{value?.title}</h2>
+        <h2 id="question">{value?.verb}?</h2>
         <p class="second">{value?.text}</p>
         <div class="btns">
           <button type="button" class="btn" autofocus onClick={close}>

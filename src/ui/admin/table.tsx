@@ -1,6 +1,8 @@
 // A table whose head stays, whose columns sort by their names, and whose rows are cards on a phone.
 
 import type { ComponentChildren } from 'preact'
+import { Icon } from '../parts/icons.tsx'
+import { Menu, type MenuItem } from '../parts/menu.tsx'
 import { change, isAdding, place, showMore } from './state.ts'
 
 export interface Column<Row> {
@@ -82,6 +84,18 @@ export function Table<Row>({ label, rows, matching = 0, usual = '', empty, ...mo
     </section>
   )
 }
+
+export const RowMenu = ({
+  name,
+  items,
+}: {
+  readonly name: string
+  readonly items: readonly (MenuItem | undefined)[]
+}) => (
+  <Menu label={`Actions for ${name}`} at="right" items={items}>
+    <Icon name="more" />
+  </Menu>
+)
 
 interface HeadProps<Row> {
   readonly column: Column<Row>

@@ -10,8 +10,8 @@ import { hashOf } from './address.ts'
 import { api } from './api.ts'
 import { Graphs, Ranges } from './graph.tsx'
 import { TokenLink } from './overview.tsx'
-import { act, change, place, question, say, seen } from './state.ts'
-import { Bar, type Column, Table } from './table.tsx'
+import { act, change, confirmed, place, say, seen } from './state.ts'
+import { Bar, type Column, RowMenu, Table } from './table.tsx'
 import { Ago, Errors, Latency, latency, Moved, Rate, SLOW_MS, State, Zero } from './words.tsx'
 
 const CHOICES = [
@@ -111,11 +111,7 @@ export function Tunnels() {
         isOpen={({ name }) => name === open}
         usual="-rate"
         empty={q === '' && only === '' ? 'No client has a tunnel.' : `No tunnel fits “${q || only}”.`}
-        actions={row => (
-          <Menu label={`Actions for ${row.name}`} at="right" items={doings(row)}>
-            <Icon name="more" />
-          </Menu>
-        )}
+        actions={row => <RowMenu name={row.name} items={doings(row)} />}
       />
       {open !== undefined && <Sheet name={open} open={value?.open} />}
     </>
@@ -148,32 +144,18 @@ function doings({ name, url, kind, server }: TunnelRow): readonly (MenuItem | un
     undefined,
     ...(isHere
       ? [
-          {
-            label: 'Close…',
-            isBad: true,
-            act: () => {
-              question.value = {
-                title: `Close ${name}?`,
-                text: 'Its client gets the reason, and may open it again.',
-                verb: `Close ${name}`,
-                yes: () => act(api.closeTunnel(name), `${name} is closed.`),
-              }
-            },
-          },
+          confirmed('Close…', {
+            verb: `Close ${name}`,
+            text: 'Its client gets the reason, and may open it again.',
+            yes: () => act(api.closeTunnel(name), `${name} is closed.`),
+          }),
         ]
       : []),
-    {
-      label: 'Block…',
-      isBad: true,
-      act: () => {
-        question.value = {
-          title: `Block ${name}?`,
-          text: 'It is closed at once, and no client can open this name until the ban is lifted.',
-          verb: `Block ${name}`,
-          yes: () => act(api.ban({ kind: 'tunnel', value: name, reason: '' }), `${name} is blocked.`),
-        }
-      },
-    },
+    confirmed('Block…', {
+      verb: `Block ${name}`,
+      text: 'It is closed at once, and no client can open this name until the ban is lifted.',
+      yes: () => act(api.ban({ kind: 'tunnel', value: name, reason: '' }), `${name} is blocked.`),
+    }),
   ]
 }
 
