@@ -4,7 +4,7 @@ import { useEffect, useRef } from 'preact/hooks'
 import type { ClientRow, TunnelRow } from '../../parts/admin/rows.ts'
 import type { Tunnels as Seen } from '../../parts/admin/view-rows.ts'
 import { duration } from '../parts/format.ts'
-import { Icon } from '../parts/icons.tsx'
+import { Icon, IconButton } from '../parts/icons.tsx'
 import { Menu, type MenuItem } from '../parts/menu.tsx'
 import { hashOf } from './address.ts'
 import { api } from './api.ts'
@@ -198,9 +198,7 @@ function Sheet({ name, open }: { readonly name: string; readonly open: Seen['ope
             <Icon name="more" />
           </Menu>
         )}
-        <button type="button" class="btn bare icon" aria-label="Close" onClick={close}>
-          <Icon name="close" />
-        </button>
+        <IconButton icon="close" label="Close" onClick={close} />
       </header>
       {found === undefined ? (
         <section>
