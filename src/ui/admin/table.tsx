@@ -24,7 +24,7 @@ interface RowsProps<Row> {
   readonly actions?: (row: Row) => ComponentChildren
 }
 
-/** The table itself, as it is in a card. */
+/** The table itself, without a filter and further rows. */
 export function Rows<Row>({ columns, rows, keyOf, isOpen, sorted, actions }: RowsProps<Row>) {
   return (
     <table class="data">

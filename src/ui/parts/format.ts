@@ -28,5 +28,5 @@ export function moment(iso: string): string {
   return new Date(iso).toLocaleString('sv-SE')
 }
 
-/** With one digit behind the point below 10, so that columns line up. */
+/** One digit behind the point below 10, so that columns line up. */
 const short = (value: number): string => value.toFixed(value < 9.95 ? 1 : 0)

@@ -49,7 +49,8 @@ export function Mark() {
   )
 }
 
-interface IconButtonProps extends preact.ButtonHTMLAttributes<HTMLButtonElement> {
+interface IconButtonProps extends Omit<preact.ButtonHTMLAttributes<HTMLButtonElement>, 'class'> {
+  readonly class?: string
   readonly icon: IconName
   /** Its name for those who do not see it. */
   readonly label: string
