@@ -22,9 +22,10 @@ export function Overview() {
       <div class="titled">
         <h1>Overview</h1>
         <span class="quiet">
-          {(value?.servers.length ?? 1) > 1
-            ? `All servers: numbers of the last 5 minutes, lines of the ${rangeText(place.value.range)}`
-            : `Numbers of the last 5 minutes, lines of the ${rangeText(place.value.range)}`}
+          {(value?.servers.length ?? 1) > 1 && 'All servers: '}numbers of the last 5 minutes
+          {value?.series.isKept === false
+            ? '; no history, because admin.store is not set'
+            : `, lines of the ${rangeText(place.value.range)}`}
         </span>
         <span class="grow" />
         <Ranges />
@@ -107,11 +108,7 @@ function Four({ value: { recent, series, inFlight, worst, hourAgo } }: { readonl
   const [p50, p95] = [latency(recent, 0.5), latency(recent, 0.95)]
   const range = rangeText(place.value.range)
   const spark = (of: (point: Point) => number, what: string, isBad = false) =>
-    series.isKept ? (
-      <Spark points={series.points} of={of} label={`${what}, ${range}`} isBad={isBad} />
-    ) : (
-      <p class="why">No history: admin.store is not set</p>
-    )
+    series.isKept && <Spark points={series.points} of={of} label={`${what}, ${range}`} isBad={isBad} />
   const part = recent.requests === 0 ? 0 : (100 * recent.errors) / recent.requests
   return (
     <dl class="four">
