@@ -434,6 +434,7 @@ const PAIRS = [
   'cli/captured/inspector-session.ts → inspector',
   'cli/mcp/sessions.ts → inspector',
   'cli/sharing/rehearsal.ts → private',
+  'cli/sharing/report.ts → inspector',
   'cli/workers/workers-admin.ts → admin',
   'ui/admin/address.ts → admin',
   'ui/admin/api.ts → admin',

@@ -1,5 +1,5 @@
 // Stores the last reports of the other servers of a cluster, so that each admin page shows them all: their tunnels and clients,
-// the traffic of all their tunnels, and that of a tunnel whose graphs somebody looks at.
+// the traffic of all their tunnels, and that of each tunnel whose graphs a page shows.
 
 import { deflateRawSync, inflateRawSync } from 'node:zlib'
 import { deferred } from '../../deferred.ts'
@@ -56,7 +56,7 @@ export class FarRows {
   #traffic: Rows = { minute: [], hour: [] }
   /** The tunnels whose traffic the last report has. */
   #reported: readonly string[] = []
-  /** Reports as they were read, by their texts. */
+  /** The reports that were read, by their texts. */
   #read = new Map<string, Report>()
 
   /** Makes the rows. `own`: the id of this server. */
@@ -101,7 +101,7 @@ export class FarRows {
     return deflateRawSync(JSON.stringify(report), { level: 1 }).toString('base64')
   }
 
-  /** The tunnels whose traffic somebody wants. */
+  /** Returns the tunnels whose traffic a page asks for. */
   #asked(): readonly string[] {
     const names = this.#table.all().flatMap(({ key }) => (key.startsWith(ASKED) ? key.slice(1) : []))
     return names.slice(0, MAX_ASKED)

@@ -107,6 +107,10 @@ export class Parts {
     return undefined
   }
 
+  closed(name: string): boolean {
+    return this.#all.map(part => part.closed?.(name)).includes(true)
+  }
+
   claimedElsewhere(name: string): void {
     for (const part of this.#all) part.claimedElsewhere?.(name)
   }

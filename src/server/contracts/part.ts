@@ -50,8 +50,8 @@ export interface PartServer {
     recent(): RecentRow | undefined
     harvest(): void
   }
-  /** Takes a tunnel back, if there is one of this name: its clients get `BLOCKED`. */
-  closeTunnel(name: string): void
+  /** Revokes the tunnel of this name: its clients get `BLOCKED`. Returns whether there was a tunnel, or something that a part keeps. */
+  closeTunnel(name: string): boolean
   /** The others of its cluster, set by the part that has joined them; `undefined`: there are none. */
   servers: Servers | undefined
   /** The operator's bans, set by the part that keeps them; `undefined`: there is none, or no operator. */
@@ -137,6 +137,8 @@ export interface Part {
   /** The options that clients may set for a tunnel, by name: returns why this one is refused, as a sentence. */
   readonly wishes?: Readonly<Record<string, (wish: unknown) => string | undefined>>
   claimedElsewhere?(name: string): void
+  /** The operator closes the tunnel of this name. Returns whether the part kept something for its visitors. */
+  closed?(name: string): boolean
   /** Makes the connections of clients that agree on no subprotocol. Without such a part they are refused. */
   readonly adopt?: Adopt
   /** A version of HTTP that visitors may choose. */
