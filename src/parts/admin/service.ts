@@ -1,11 +1,11 @@
 // The operations of the operator on a server, whether by the API or by a command.
 
 import { type ErrorCode, TunnelError } from '../../errors.ts'
+import { addToken, type NewToken, rotateToken } from '../../kept-tokens.ts'
 import type { AuditEntry, Ban, Span, Traffic } from '../../operations.ts'
 import type { Observer } from '../../plugin.ts'
 import type { PartServer, WholeServer } from '../../server/contracts/part.ts'
 import type { ClusterMember, ServerReport, Servers } from '../../server/contracts/servers.ts'
-import { addToken, type NewToken, rotateToken } from '../../server/limits/kept-tokens.ts'
 import type { Bounds } from '../../server/settings/bounds.ts'
 import type { ServerStats } from '../../server/settings/stats.ts'
 import type { Tunnel } from '../../server/tunnels/tunnel.ts'

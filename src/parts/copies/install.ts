@@ -1,11 +1,11 @@
 // Copies to all clients of a pool as a part of a server: the last layer of tunnels whose pool is for that, which leads to those that
 // are here and, from the server that has the visitor, to those of other servers.
 
+import { KeptBodies } from '../../kept-bodies.ts'
 import { type Route, routedLater } from '../../server/contracts/front.ts'
 import type { LayeredTunnel, TunnelRequest } from '../../server/contracts/layer.ts'
 import type { Install } from '../../server/contracts/part.ts'
 import type { Upstream } from '../../server/contracts/upstream.ts'
-import { KeptBodies } from '../../server/limits/kept-bodies.ts'
 import { LARGEST_TIMES } from '../../shares.ts'
 import { CopyingUpstream, type Recipient } from './copying.ts'
 
