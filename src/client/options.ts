@@ -442,7 +442,7 @@ export interface TunnelClientOptions extends HttpTunnelOptions {
    * one the carrier is made by `ws`, and bulk stays on it, because links would not go that way.
    */
   readonly agent?: object
-  /** The time from the dial to the registration. Default 10,000 ms. If exceeded: `CONNECT_TIMEOUT`. */
+  /** The time from the dial to the registration. Default 10,000 ms. If exceeded: `SERVER_UNREACHABLE`. */
   readonly connectTimeoutMs?: number
   /** Whether to reconnect after a lost connection. Default `true`: tries without limit, first at once, then with full jitter. */
   readonly reconnect?: boolean
