@@ -364,7 +364,7 @@ export interface InspectOptions {
    * the others are as fast as without the inspector. Default 50. `0`: every request is captured, whatever it costs.
    */
   readonly rate?: number
-  /** Names of fields of headers, forms and JSON that are masked besides Authorization, Cookie, `password` and similar ones. Default none. */
+  /** Names of fields of headers, forms, JSON and queries that are masked besides Authorization, Cookie, `password` and similar ones. Default none. */
   readonly secrets?: readonly string[]
   /**
    * The port of the page and the API on 127.0.0.1 and ::1. Default 4040, otherwise the next that is free. `0`: any free one.

@@ -89,6 +89,22 @@ const forget = (run: Running) => {
 }
 
 describe('up', () => {
+  test('lines of requests mask the secrets of a query that the file names', async () => {
+    const { files, server } = await setting()
+    const path = await files.write(
+      'localtunnels.toml',
+      `server = "http://127.0.0.1:${server.port}"\ninspect = { secrets = ["Token"] }\nservices = { one = { port = ${app('one')} } }`,
+    )
+    const run = up(path, '--json')
+    await run.printed(/"type":"service"/)
+    const headers = { host: 'one.localhost' }
+    await fetch(`http://127.0.0.1:${server.port}/a?token=qqq&b=1&password=qqq`, { headers })
+    for (const type of ['request', 'response'])
+      expect(await run.printed(new RegExp(`"type":"${type}".*"path":"([^"]*)"`))).toBe(
+        '/a?token=••••••&b=1&password=••••••',
+      )
+  })
+
   test('runs all services that it can, a line for each, and says what is wrong with the others', async () => {
     const { write, visit, server } = await setting({
       tcpPorts: '28000-28099',

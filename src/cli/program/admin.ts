@@ -69,6 +69,7 @@ export function addAdminCommand(program: Command, actions: Actions): void {
     list: 'clients',
     columns: {
       NUMBER: 'number',
+      SERVER: 'server',
       ADDRESS: 'address',
       WIRE: 'wire',
       AGENT: 'agent',

@@ -98,7 +98,7 @@ async function shareThrough(sharing: Sharing, embedded: ServerEnd | undefined, r
       run.output.event({ type: 'notice', code: 'PRIVATE', message })
     },
   }
-  report(client, { output: run.output, totals, originFailed: checkOrigins })
+  report(client, { output: run.output, totals, inspect: sharing.client.inspect, originFailed: checkOrigins })
   sharing.listen?.(shared)
 
   tellNotices(sharing.destination, sharing.client.insecureToken ?? false, run.output)

@@ -36,7 +36,7 @@ export const CLIENT_ROWS = {
     'max-exchanges': ['1-1000000', 'Number of stored exchanges', '1000'],
     'max-frames': ['1-10000000', 'Number of stored WebSocket messages and server-sent events', '10000'],
     rate: ['0-1000000', 'Requests per second above which only some are captured; 0: all', '50'],
-    secrets: ['set of header', 'Fields of headers, forms and JSON to mask, in addition to Authorization, Cookie and password', 'none'],
+    secrets: ['set of header', 'Fields of headers, forms, JSON and queries to mask, in addition to Authorization, Cookie and password', 'none'],
     port: ['0-65535', 'Port of the page and the API on 127.0.0.1 and ::1; 0: any free port', '0'],
     store: ['path', 'SQLite file that stores exchanges across restarts', 'none: nothing is written to disk'],
   },

@@ -13,6 +13,14 @@ import { Ago, Zero } from './words.tsx'
 
 const SHOWN_TUNNELS = 3
 
+/** The column of a cluster. */
+const SERVER: Column<ClientRow> = {
+  sort: 'server',
+  head: 'Server',
+  class: 'mid',
+  cell: ({ server = 'this one' }) => <span class="quiet">{server}</span>,
+}
+
 const COLUMNS: readonly Column<ClientRow>[] = [
   { sort: 'number', head: 'Client', cell: ({ number }) => <span class="name">{number}</span> },
   {
@@ -28,6 +36,7 @@ const COLUMNS: readonly Column<ClientRow>[] = [
     class: 'num mid',
     cell: ({ connectedAt }) => <Ago time={connectedAt} />,
   },
+  SERVER,
   {
     sort: 'trip',
     head: 'Round trip',
@@ -59,10 +68,10 @@ export function Clients() {
       <Bar title="Clients" placeholder="Token, address, version or tunnel" />
       <Table
         label="Clients"
-        columns={COLUMNS}
+        columns={(value?.head.counts.servers ?? 1) > 1 ? COLUMNS : COLUMNS.filter(one => one !== SERVER)}
         rows={value?.rows}
         matching={value?.matching ?? 0}
-        keyOf={({ number }) => String(number)}
+        keyOf={({ number, server }) => `${server} ${number}`}
         usual="number"
         empty={place.value.q === '' ? 'No client is connected.' : `No client fits “${place.value.q}”.`}
         actions={row => (
@@ -75,22 +84,27 @@ export function Clients() {
   )
 }
 
-function doings({ number, address, tunnels }: ClientRow): readonly (MenuItem | undefined)[] {
+/** A client is disconnected by its server; a ban holds at all of them. */
+function doings({ number, server, address, tunnels }: ClientRow): readonly (MenuItem | undefined)[] {
   return [
     { label: 'Show its tunnels', act: () => go({ view: 'tunnels', q: address }) },
     undefined,
-    {
-      label: 'Disconnect…',
-      isBad: true,
-      act: () => {
-        question.value = {
-          title: `Disconnect client ${number}?`,
-          text: `Its tunnels (${tunnels.length}) close at once.`,
-          verb: `Disconnect client ${number}`,
-          yes: () => act(api.closeClient(number), `Client ${number} is disconnected.`),
-        }
-      },
-    },
+    ...(server === undefined
+      ? [
+          {
+            label: 'Disconnect…',
+            isBad: true,
+            act: () => {
+              question.value = {
+                title: `Disconnect client ${number}?`,
+                text: `Its tunnels (${tunnels.length}) close at once.`,
+                verb: `Disconnect client ${number}`,
+                yes: () => act(api.closeClient(number), `Client ${number} is disconnected.`),
+              }
+            },
+          },
+        ]
+      : []),
     {
       label: 'Block its address…',
       isBad: true,

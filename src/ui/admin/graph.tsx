@@ -47,7 +47,7 @@ const KINDS: readonly Kind[] = [
 ]
 
 export function Graphs({ series }: { readonly series: Series }) {
-  const read = useSignal(series.points.length - 1)
+  const chosen = useSignal<number | undefined>(undefined)
   const box = useRef<HTMLDivElement>(null)
   const width = useSignal(0)
   useEffect(() => {
@@ -58,14 +58,16 @@ export function Graphs({ series }: { readonly series: Series }) {
     return () => fit.disconnect()
   }, [])
   const last = series.points.length - 1
-  const point = series.points[Math.min(read.value, last)]
+  // The current span is not over: until one is chosen, the one before it is read.
+  const read = Math.min(chosen.value ?? (series.points[last - 1] ? last - 1 : last), last)
+  const point = series.points[read]
   const move = (event: KeyboardEvent): void => {
-    const to = { ArrowLeft: read.value - 1, ArrowRight: read.value + 1, Home: 0, End: last }[event.key]
+    const to = { ArrowLeft: read - 1, ArrowRight: read + 1, Home: 0, End: last }[event.key]
     if (to === undefined) return
     event.preventDefault()
-    read.value = Math.max(0, Math.min(last, to))
+    chosen.value = Math.max(0, Math.min(last, to))
   }
-  const when = timeText(series, read.value)
+  const when = timeText(series, read) + (read === last ? ', so far' : '')
   const said = point
     ? `${when}: ${KINDS.flatMap(({ names, values, text }) => names.map((name, at) => `${name} ${valueText(values(point)[at], text)}`)).join(', ')}`
     : `${when}: not measured`
@@ -78,13 +80,16 @@ export function Graphs({ series }: { readonly series: Series }) {
       aria-label={`Requests, latency and transfer, ${rangeText(place.value.range)}`}
       aria-valuemin={0}
       aria-valuemax={last}
-      aria-valuenow={read.value}
+      aria-valuenow={read}
       aria-valuetext={said}
       onKeyDown={move}
       onPointerMove={({ currentTarget, clientX }) => {
         const { left } = currentTarget.getBoundingClientRect()
         const part = (clientX - left - LEFT) / (width.value - LEFT)
-        read.value = Math.max(0, Math.min(last, Math.floor(part * series.points.length)))
+        chosen.value = Math.max(0, Math.min(last, Math.floor(part * series.points.length)))
+      }}
+      onPointerLeave={({ pointerType }) => {
+        if (pointerType === 'mouse') chosen.value = undefined
       }}
     >
       {KINDS.map(kind => (
@@ -105,7 +110,7 @@ export function Graphs({ series }: { readonly series: Series }) {
             )}
             <output class="when">{point ? when : `${when} not measured`}</output>
           </figcaption>
-          {width.value > 0 && <Bars kind={kind} series={series} width={width.value} read={read.value} />}
+          {width.value > 0 && <Bars kind={kind} series={series} width={width.value} read={read} />}
         </figure>
       ))}
     </div>

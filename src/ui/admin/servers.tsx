@@ -68,9 +68,9 @@ export function Servers() {
         <Skeleton />
       ) : (
         <>
-          <Card title="Servers">
+          <section class="card" aria-label="Servers">
             <Table rows={value.servers} />
-          </Card>
+          </section>
           <Card title="Certificates">
             {value.certificates.length === 0 ? (
               <p class="none">None: the server speaks plain HTTP, or a proxy in front has them.</p>

@@ -250,12 +250,14 @@ function Sheet({ name, open }: { readonly name: string; readonly open: Seen['ope
               </Figure>
               <Figure name="In flight">{found.row.inFlight}</Figure>
             </dl>
-            {found.row.server !== undefined ? (
-              <p class="quiet">Its server has the graphs: {found.row.server}.</p>
-            ) : found.series.isKept ? (
+            {found.series.isKept ? (
               <Graphs series={found.series} />
             ) : (
-              <p class="quiet">This server keeps no traffic: admin.store.</p>
+              <p class="quiet">
+                {found.row.server === undefined
+                  ? 'This server keeps no traffic: admin.store.'
+                  : `The server ${found.row.server} has not sent its graphs yet.`}
+              </p>
             )}
           </section>
           <section>
@@ -277,11 +279,9 @@ function Sheet({ name, open }: { readonly name: string; readonly open: Seen['ope
               </dd>
               <dt>Clients</dt>
               <dd>
-                {found.row.server !== undefined
-                  ? `at ${found.row.server}`
-                  : found.clients.length === 0 && <span class="is-warn">away</span>}
-                {found.clients.map(({ number, agent, wire, address, roundTripMs }) => (
-                  <p key={number}>
+                {found.clients.length === 0 && <span class="is-warn">away</span>}
+                {found.clients.map(({ number, server, agent, wire, address, roundTripMs }) => (
+                  <p key={`${server} ${number}`}>
                     {number}, {agent ?? `${wire} wire`}, from {address}
                     {roundTripMs !== undefined && `, round trip ${duration(roundTripMs)}`}
                   </p>
@@ -289,6 +289,12 @@ function Sheet({ name, open }: { readonly name: string; readonly open: Seen['ope
               </dd>
               <dt>Token</dt>
               <dd>{found.row.token === undefined ? 'none' : <TokenLink name={found.row.token} />}</dd>
+              {found.row.server !== undefined && (
+                <>
+                  <dt>Server</dt>
+                  <dd>{found.row.server}</dd>
+                </>
+              )}
               <dt>Guard</dt>
               <dd>
                 {found.row.isGuarded ? 'yes' : <span class="is-warn">none: anyone with the address</span>}
