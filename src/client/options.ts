@@ -75,7 +75,7 @@ export interface OriginOptions {
    */
   readonly rewrite?: readonly ('location' | 'cookies' | 'referer' | 'origin' | 'destination')[]
   /**
-   * The path that is removed from the visitor's path, such as `/app`. Default none. Requests outside it are unchanged.
+   * The path that is removed from the visitor's path, such as `/app`. Default none. Requests for other paths get 404 `FILTERED_OUT`.
    */
   readonly stripPrefix?: string
   /** Path that the app gets in front of the visitor's path, such as `/app`. Default none. It does not control access. Not a path: `OPTION_INVALID`. */
@@ -364,7 +364,7 @@ export interface InspectOptions {
    * the others are as fast as without the inspector. Default 50. `0`: every request is captured, whatever it costs.
    */
   readonly rate?: number
-  /** Names of fields of headers, forms and JSON that are masked besides Authorization, Cookie, `password` and similar ones. Default none. */
+  /** Names of fields of headers, forms, JSON and queries that are masked besides Authorization, Cookie, `password` and similar ones. Default none. */
   readonly secrets?: readonly string[]
   /**
    * The port of the page and the API on 127.0.0.1 and ::1. Default 4040, otherwise the next that is free. `0`: any free one.

@@ -180,7 +180,7 @@ export const SERVER_ROWS = {
     tokens: ['list of (secret token | table token)', 'Tokens of clients: strings, or tables that say what each token may do', 'none: needs `open`, or a `host` of this machine alone without a proxy'],
     'tokens-db': ['path', 'SQLite file of further tokens: `localtunnels token` creates and revokes them while the server runs. A reload cannot change it', 'none', { option: 'tokensFile' }],
     'jwt-tokens': ['list of table jwt-token', 'Issuers whose tokens clients may use, such as a CI system; the first rule that fits counts', 'none'],
-    open: ['flag', "Whether the server may listen beyond this machine's own addresses, or behind a proxy, without tokens", '`false`: refused with `OPEN_SERVER`'],
+    open: ['flag', "Whether the server may listen beyond this machine's own addresses, for a public domain, or behind a proxy, without tokens", '`false`: refused with `OPEN_SERVER`'],
     login: ['map service/login of table login-provider', 'OpenID Connect issuers at which visitors of guarded tunnels can sign in, with names of your choice', 'none'],
     'jwt-issuers': ['set of url', 'Issuers whose tokens the guards of tunnels may accept, in addition to those of `login`', 'none'],
     'reserved-names': ['set of subdomain', 'Names that no client may have, in addition to those that are always reserved', 'none'],

@@ -497,7 +497,7 @@ export interface TunnelServerEvents {
   }
   /**
    * The server works by options that are rarely meant. Code `OPEN_SERVER`: it has no tokens, and listens beyond the
-   * loopback or behind a proxy (`publicUrl`, `basePath`, `trustedProxies`). Emitted behind `start`, and behind a reload that takes the last token away.
+   * loopback, for a domain that is not `localhost`, or behind a proxy (`publicUrl`, `basePath`, `trustedProxies`). Emitted behind `start`, and behind a reload that takes the last token away.
    */
   warning: TunnelError
   /** Called for a failure that the server survives. */

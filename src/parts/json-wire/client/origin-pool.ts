@@ -1,15 +1,14 @@
 // Whole exchanges with the origin, for a wire that carries whole messages: keep-alive connections, one exchange each.
 
-import { latin1Text } from '../../buffers.ts'
-import { copyOf, SendQueue } from '../../bytes.ts'
-import { ERRORS, type ErrorCode, TunnelError } from '../../errors.ts'
-import { eventLoop } from '../../event-loop.ts'
-import { IDEMPOTENT, joined } from '../../http/characters.ts'
-import type { ResponseHead } from '../../http/head.ts'
-import { ResponseReader } from '../../http/message-reader.ts'
-import type { Socket, SocketHandler } from '../../socket.ts'
-import type { Budget } from '../budget.ts'
-import type { Origin } from './origin.ts'
+import { copyOf, SendQueue } from '../../../bytes.ts'
+import type { Origin } from '../../../client/origins/origin.ts'
+import { ERRORS, type ErrorCode, TunnelError } from '../../../errors.ts'
+import { eventLoop } from '../../../event-loop.ts'
+import { IDEMPOTENT, joined } from '../../../http/characters.ts'
+import type { ResponseHead } from '../../../http/head.ts'
+import { ResponseReader } from '../../../http/message-reader.ts'
+import type { Socket, SocketHandler } from '../../../socket.ts'
+import { latin1Text } from '../json.ts'
 
 /** The time in milliseconds after which an idle connection closes: below the 5 s of Node, with room for a request in flight. */
 const IDLE_MS = 4_000
@@ -332,3 +331,19 @@ function headersOf({ bytes, start, end, fields }: ResponseHead): [name: string, 
 }
 
 function nothing(): void {}
+
+/** Bytes that many responses may hold together. */
+export class Budget {
+  readonly #maxBytes: number
+  #heldBytes = 0
+
+  constructor(maxBytes: number) {
+    this.#maxBytes = maxBytes
+  }
+
+  /** Counts bytes that are held from now on; negative when they no longer are. `false`: more than there may be. */
+  hold(bytes: number): boolean {
+    this.#heldBytes += bytes
+    return this.#heldBytes <= this.#maxBytes
+  }
+}
