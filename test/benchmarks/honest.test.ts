@@ -6,6 +6,7 @@ import { existsSync } from 'node:fs'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { readRun } from '../../benchmarks/measure/result.ts'
 import { testWith } from '../support/needs.ts'
 
 const BENCHMARKS = join(import.meta.dir, '../../benchmarks')
@@ -213,6 +214,19 @@ testWith(['cc'], 'Ctrl+C keeps what was measured', async () => {
     expect(suites[0]!.tables[0]!.rows).toHaveLength(1)
   } finally {
     await Bun.file(file)
+      .delete()
+      .catch(() => {})
+  }
+})
+
+test.skipIf(!canBuildRoads)('all programs of a run have reno, and the result says so', async () => {
+  const saved = join(tmpdir(), `network-${process.pid}.json`)
+  try {
+    expect(await suite('index.ts', `utils --quick --json ${saved}`)).toMatchObject({ code: 0 })
+    const { suites } = await readRun(saved)
+    expect(suites.map(({ environment }) => environment.congestion)).toEqual(['reno'])
+  } finally {
+    await Bun.file(saved)
       .delete()
       .catch(() => {})
   }
