@@ -75,7 +75,7 @@ testWith(['node'], 'the example passes in vitest, on Node', async () => {
   await Bun.write(join(project, 'vitest.spec.ts'), await exampleFor('vitest'))
   const vitest = join(project, 'node_modules/vitest/vitest.mjs')
   // Playwright sets FORCE_COLOR for its tests, and so do many CI systems.
-  for (const more of [{}, { FORCE_COLOR: '1' }]) {
+  for (const more of [{}, { FORCE_COLOR: '1' }] as Record<string, string>[]) {
     const { exitCode, output } = await run(['node', vitest, 'run', '--no-color', 'vitest.spec.ts'], more)
     expect(output).toContain('1 passed')
     expect(exitCode).toBe(0)
