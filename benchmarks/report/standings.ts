@@ -23,7 +23,7 @@ export interface Standing extends Verdict {
 }
 
 /** Rows of other load generators: work that other tables have, too. */
-export const OF_GENERATORS = /^(?:wrk|wrkpost|vegeta)$/
+export const OF_GENERATORS: RegExp = /^(?:wrk|wrkpost|vegeta)$/
 
 /** Of every table in which `tunnel` and another program have figures the first column of each kind. */
 export function standingsOf(tables: readonly Table[], tunnel: string): readonly Standing[] {

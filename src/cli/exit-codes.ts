@@ -33,7 +33,6 @@ const BY_CODE: Partial<Record<ErrorCode, number>> = {
   SERVER_REFUSED: EXIT.unreachable,
   SERVER_UNTRUSTED: EXIT.unreachable,
   SERVER_SCHEME: EXIT.unreachable,
-  CONNECT_TIMEOUT: EXIT.unreachable,
   CARRIER_LOST: EXIT.unreachable,
   PROXY_FAILED: EXIT.unreachable,
   PROXY_AUTH_REFUSED: EXIT.unreachable,

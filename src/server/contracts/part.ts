@@ -119,7 +119,7 @@ export interface Part {
   /** The layer around the routing of each request for a name without a tunnel here. */
   readonly nameLayer?: NameLayer
   /**
-   * Takes a connection of a public port before its first byte is read, and passes it to `accept`. `undefined`: it is as it came.
+   * Takes a connection of a public port before its first byte is read, and passes it to `accept`. `undefined`: nothing reads it before.
    */
   enterPort?(socket: Socket, admitted: AdmittedVisitor | undefined, accept: Onward): SocketHandler | undefined
   /** The control host is asked to switch to a protocol. `undefined`: it is not one of this part. */
