@@ -1,4 +1,4 @@
-// The command line: the commands as --help shows them. What each asks for is in `program/`, and is loaded for the commands of the line.
+// The command line: the commands as --help shows them. The options of each are in `program/`, and load for the commands of the line.
 
 import { Command } from 'commander'
 import { VERSION } from '../version.ts'

@@ -119,7 +119,7 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
   }
 
   /**
-   * Connects and registers. Rejects with `SERVER_UNREACHABLE`, `SERVER_REFUSED`, `SERVER_UNTRUSTED`, `SERVER_SCHEME`, `CONNECT_TIMEOUT`, `TOKEN_REFUSED`,
+   * Connects and registers. Rejects with `SERVER_UNREACHABLE`, `SERVER_REFUSED`, `SERVER_UNTRUSTED`, `SERVER_SCHEME`, `TOKEN_REFUSED`,
    * `NAME_TAKEN`, `NAME_RESERVED`, `NOT_ALLOWED`, `PROXY_FAILED`, `PROXY_AUTH_REFUSED`, with `OPTION_INVALID` when there is no tunnel to register, or with
    * `STATE_INVALID` when it is connected already; nothing goes on in the background then, and `connect` may be called
    * again.
@@ -263,6 +263,11 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
   /** Whether tunnels are registered and the connection is up: `getState()` is `connected`. */
   isConnected(): boolean {
     return this.#state === 'connected'
+  }
+
+  /** The smallest round trip to the server since the connection opened, in milliseconds. 0: not measured yet. */
+  get roundTripMs(): number {
+    return this.#connection?.roundTripMs ?? 0
   }
 
   /**
@@ -418,7 +423,9 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
     } catch (error) {
       connection.terminate()
       if (signal.aborted) throw stopped()
-      throw isTooLate ? new TunnelError('CONNECT_TIMEOUT') : error
+      throw isTooLate
+        ? new TunnelError('SERVER_UNREACHABLE', 'The tunnel server did not respond in time.')
+        : error
     } finally {
       clearTimeout(timer)
       signal.removeEventListener('abort', stop)

@@ -89,6 +89,22 @@ const forget = (run: Running) => {
 }
 
 describe('up', () => {
+  test('lines of requests mask the secrets of a query that the file names', async () => {
+    const { files, server } = await setting()
+    const path = await files.write(
+      'localtunnels.toml',
+      `server = "http://127.0.0.1:${server.port}"\ninspect = { secrets = ["Token"] }\nservices = { one = { port = ${app('one')} } }`,
+    )
+    const run = up(path, '--json')
+    await run.printed(/"type":"service"/)
+    const headers = { host: 'one.localhost' }
+    await fetch(`http://127.0.0.1:${server.port}/a?token=qqq&b=1&password=qqq`, { headers })
+    for (const type of ['request', 'response'])
+      expect(await run.printed(new RegExp(`"type":"${type}".*"path":"([^"]*)"`))).toBe(
+        '/a?token=••••••&b=1&password=••••••',
+      )
+  })
+
   test('runs all services that it can, a line for each, and says what is wrong with the others', async () => {
     const { write, visit, server } = await setting({
       tcpPorts: '28000-28099',
@@ -475,11 +491,16 @@ describe('up', () => {
   test('takes routes and the hosts below a name', async () => {
     const { write, server } = await setting()
     const [whole, api] = [app('whole'), app('api')]
-    const run = up(await write(`web = { port = ${whole}, wildcard = true, routes = { "/api" = ${api} } }`))
+    const paths = Bun.serve({ port: 0, fetch: ({ url }) => new Response(new URL(url).pathname) })
+    defer(() => paths.stop(true))
+    const bare = `"/bare" = "localhost:${paths.port},strip-prefix=/bare,add-prefix=/v2"`
+    const routes = `routes = { "/api" = ${api}, ${bare} }`
+    const run = up(await write(`web = { port = ${whole}, wildcard = true, ${routes} }`))
     await inForce(run, 1)
     const visit = async (host: string, path: string) =>
       (await fetch(`http://127.0.0.1:${server.port}${path}`, { headers: { host } })).text()
     expect(await visit('web.localhost', '/api/x')).toBe('api')
+    expect(await visit('web.localhost', '/bare/x')).toBe('/v2/x')
     expect(await visit('a.b.web.localhost', '/x')).toBe('whole')
     await run.printed(/web +200 {2}GET .* a\.b\.web\.localhost\/x\n/)
   })

@@ -25,7 +25,7 @@ import { Logins } from '../settings/logins.ts'
 import { startEmbeddedServer } from '../sharing/embedded-server.ts'
 import { connectPatiently, MAX_PAUSE_MS, onEnd, passes, pauseUntil } from '../sharing/patience.ts'
 import { tellReach } from '../sharing/reach.ts'
-import { report } from '../sharing/report.ts'
+import { type Reporting, report } from '../sharing/report.ts'
 import { type Refusal, Services } from '../sharing/services.ts'
 import { drain } from '../sharing/sharing.ts'
 import { Totals } from '../sharing/totals.ts'
@@ -267,7 +267,7 @@ class Line {
       if (mustReach && embedded === undefined) await reachServer(options)
       const client = await createClient(options)
       const line = new Line(client, new Services(client, run.output, refused), embedded)
-      line.#report(run.output, totals, lost)
+      line.#report(run.output, totals, connection.inspect, lost)
       return line
     } catch (error) {
       await embedded?.stop()
@@ -282,11 +282,17 @@ class Line {
     await this.#embedded?.stop()
   }
 
-  #report(output: Output, totals: Totals, lost: (error: unknown) => void): void {
+  #report(
+    output: Output,
+    totals: Totals,
+    inspect: Reporting['inspect'],
+    lost: (error: unknown) => void,
+  ): void {
     const { client, services } = this
     report(client, {
       output,
       totals,
+      inspect,
       serviceOf: tunnel => services.serviceOf(tunnel),
       originFailed: tunnel => services.check(services.serviceOf(tunnel)),
     })

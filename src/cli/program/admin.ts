@@ -68,6 +68,7 @@ export function addAdmin(admin: Command, actions: Actions): void {
     list: 'clients',
     columns: {
       NUMBER: 'number',
+      SERVER: 'server',
       ADDRESS: 'address',
       WIRE: 'wire',
       AGENT: 'agent',

@@ -1,7 +1,9 @@
 // Passes the events of a client to the output and the totals, for every command that shares.
 
-import type { TunnelClientEvents } from '../../client/options.ts'
+import type { InspectOptions, TunnelClientEvents } from '../../client/options.ts'
 import { TunnelError } from '../../errors.ts'
+import { maskedQueries } from '../../parts/inspect/form-secrets.ts'
+import { secretsOf } from '../../parts/inspect/settings.ts'
 import type { ClientEnd } from '../ends.ts'
 import type { Output, ResponseEvent, SuppressedEvent, VisitorDisconnectedEvent } from '../output.ts'
 import { asFlags } from '../words.ts'
@@ -10,6 +12,8 @@ import type { Totals } from './totals.ts'
 export interface Reporting {
   readonly output: Output
   readonly totals: Totals
+  /** The options of the inspector: the lines mask the same secrets. */
+  readonly inspect: boolean | InspectOptions | undefined
   /** Returns the name of the service with this tunnel, for `up`. */
   serviceOf?(tunnel: string): string | undefined
   /** Called when the app of this tunnel could not be reached, or failed. */
@@ -18,7 +22,8 @@ export interface Reporting {
 
 /** Fields are picked one by one: what is printed is a public format, not whatever the client's events hold. */
 export function report(client: ClientEnd, to: Reporting): void {
-  const { output, totals } = to
+  const { output, totals, inspect } = to
+  const secrets = secretsOf(typeof inspect === 'object' ? inspect : {})
   const nameOf = (tunnel: string) => {
     const service = to.serviceOf?.(tunnel)
     return service === undefined ? {} : { service }
@@ -28,16 +33,20 @@ export function report(client: ClientEnd, to: Reporting): void {
   }
   client.on('request', ({ id, tunnel, host, method, path }) => {
     totals.began(id)
-    const request = { id, ...(host !== undefined && { host }), method, path }
+    const request = { id, ...(host !== undefined && { host }), method, path: maskedQueries(path, secrets) }
     output.event({ type: 'request', ...request, ...nameOf(tunnel) })
   })
   client.on('upgraded', ({ id, tunnel, host, method, path }) => {
-    const request = { id, ...(host !== undefined && { host }), method, path }
+    const request = { id, ...(host !== undefined && { host }), method, path: maskedQueries(path, secrets) }
     output.event({ type: 'upgraded', ...request, ...nameOf(tunnel) })
   })
   client.on('response', event => {
     totals.ended(event)
-    output.event({ ...responseEvent(event), ...nameOf(event.tunnel) })
+    output.event({
+      ...responseEvent(event),
+      path: maskedQueries(event.path, secrets),
+      ...nameOf(event.tunnel),
+    })
     lookAfter(event.tunnel, event.error)
   })
   client.on('requests', counts => {

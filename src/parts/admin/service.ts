@@ -118,9 +118,9 @@ export class AdminService {
     return this.#recent.total
   }
 
-  /** Lists the tunnels of all servers of the cluster; of the others their busiest. */
+  /** Lists the tunnels of all servers of the cluster. */
   tunnels(): readonly TunnelRow[] {
-    return mergedTunnels([...this.ownTunnels(), ...(this.#far()?.all() ?? [])])
+    return mergedTunnels([...this.ownTunnels(), ...(this.#far()?.tunnels() ?? [])])
   }
 
   ownTunnels(): readonly TunnelRow[] {
@@ -131,26 +131,36 @@ export class AdminService {
   tunnel(name: string): TunnelRow | undefined {
     this.#harvest()
     const own = this.#server.tunnels.find(name)
-    const far = (this.#far()?.all() ?? []).filter(row => row.name === name)
+    const far = (this.#far()?.tunnels() ?? []).filter(row => row.name === name)
     return mergedTunnels([...(own ? [this.#row(own)] : []), ...far])[0]
   }
 
+  /** Lists the clients of all servers of the cluster. */
   clients(): readonly ClientRow[] {
+    return [...this.ownClients(), ...(this.#far()?.clients() ?? [])]
+  }
+
+  ownClients(): readonly ClientRow[] {
     const tunnels = this.#server.tunnels.all()
     return [...this.#whole.clients].map(client => clientRow(client, tunnels))
   }
 
   /**
-   * Returns the traffic of a tunnel here, of one server, or of all servers that report. `undefined` if nothing is stored.
+   * Resolves with the traffic of a tunnel, of one server, or of all servers that report; with `''` for the tunnel, when this
+   * server measured. `undefined` if nothing is stored, or a server that has the tunnel does not report.
    */
-  traffic(
+  async traffic(
     span: Span,
     limit: number,
     { tunnel, server }: { readonly tunnel?: string; readonly server?: string },
-  ): readonly Traffic[] | undefined {
+  ): Promise<readonly Traffic[] | undefined> {
     this.#book?.write()
     const { store } = this.#settings
-    if (tunnel !== undefined) return store?.traffic(span, 0, limit, tunnel)
+    if (tunnel !== undefined) {
+      const far = await this.#far()?.trafficOf(tunnel, span)
+      if (this.#far() === undefined || far?.length === 0) return store?.traffic(span, 0, limit, tunnel)
+      return far && addedTraffic([...this.ownTraffic(span, 0, limit, tunnel), ...far]).slice(0, limit)
+    }
     const isOwn = server === undefined || server === this.#server.servers?.node
     const own = isOwn ? this.ownTraffic(span, 0, limit) : []
     const far = this.#far()?.traffic(span, server) ?? []
@@ -158,8 +168,8 @@ export class AdminService {
     return addedTraffic([...own, ...far]).slice(0, limit)
   }
 
-  ownTraffic(span: Span, fromMs: number, limit: number): readonly Traffic[] {
-    return this.#settings.store?.traffic(span, fromMs, limit) ?? []
+  ownTraffic(span: Span, fromMs: number, limit: number, tunnel?: string): readonly Traffic[] {
+    return this.#settings.store?.traffic(span, fromMs, limit, tunnel) ?? []
   }
 
   audit(beforeMs: number, limit: number): readonly AuditEntry[] | undefined {
@@ -226,11 +236,10 @@ export class AdminService {
 
   // ── Doing ──────────────────────────────────────────────────────────────────────────────────────────────────
 
-  /** Takes the name or port back; its client gets the reason. A client that still runs may ask for it again: ban the name to keep it. */
+  /** Revokes the name or port, and its page for visitors; its client gets the reason. A client that still runs may ask for it again: ban the name to keep it. */
   closeTunnel(name: string): { readonly closed: string } | undefined {
-    if (this.#server.tunnels.find(name) === undefined) return undefined
+    if (!this.#server.closeTunnel(name)) return undefined
     this.#note('tunnel.close', name)
-    this.#server.closeTunnel(name)
     return { closed: name }
   }
 

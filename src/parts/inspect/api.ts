@@ -134,7 +134,7 @@ export class InspectApi {
     for await (const entry of this.#inspector.matching(filter, older, request.signal)) {
       hasMore = exchanges.length === limit
       if (hasMore) break
-      exchanges.push(rowOf(entry))
+      exchanges.push(rowOf(entry, this.#showing(query)))
     }
     return json({ exchanges, hasMore })
   }
@@ -249,7 +249,7 @@ export class InspectApi {
     const replays: unknown[] = []
     for (let left = Number(times); left > 0; left--) {
       const again = await this.#inspector.replay(entry, editOf(edit), resign)
-      replays.push({ exchange: rowOf(again), verdict: verdictOf(entry, again) })
+      replays.push({ exchange: rowOf(again, this.#inspector.masked), verdict: verdictOf(entry, again) })
     }
     return json({ replays })
   }
@@ -259,7 +259,7 @@ export class InspectApi {
     if (typeof isPinned !== 'boolean')
       throw new TunnelError('OPTION_INVALID', 'isPinned must be true or false.')
     this.#inspector.store.pin(entry, isPinned)
-    return json(rowOf(entry))
+    return json(rowOf(entry, this.#inspector.masked))
   }
 
   async #note({ entry, request }: Asked): Promise<Response> {
@@ -268,7 +268,7 @@ export class InspectApi {
       throw new TunnelError('OPTION_INVALID', `note must be a text of at most ${MAX_NOTE_CHARS} characters.`)
     entry.note = note
     this.#inspector.store.changed(entry)
-    return json(rowOf(entry))
+    return json(rowOf(entry, this.#inspector.masked))
   }
 
   async #diff({ query }: Asked): Promise<Response> {
@@ -289,7 +289,7 @@ export class InspectApi {
       ...(after !== undefined && { after: Number(after) }),
       signal: request.signal,
     })
-    return json({ exchange: rowOf(entry) })
+    return json({ exchange: rowOf(entry, this.#inspector.masked) })
   }
 }
 

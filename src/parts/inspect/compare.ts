@@ -5,7 +5,7 @@ import { type Content, contentOf, textOfContent } from './content.ts'
 import type { Entry } from './entry.ts'
 import { maskedForm } from './form-secrets.ts'
 import { formatJson } from './json-text.ts'
-import { fieldsOf, headerOf, type Showing } from './secrets.ts'
+import { fieldsOf, headerOf, REVEALING, type Showing, targetOf } from './secrets.ts'
 import { rowOf } from './view.ts'
 
 type Side = 'request' | 'response'
@@ -28,21 +28,28 @@ function isError({ status, state }: Entry): boolean {
   return state === 'failed' || status === 0 || status >= 500
 }
 
-export async function compare(a: Entry, b: Entry, showing: Showing): Promise<Diff> {
+export async function compare(a: Entry, b: Entry, { secrets }: Showing): Promise<Diff> {
+  const masked: Showing = { secrets, reveals: false }
   return {
-    a: rowOf(a),
-    b: rowOf(b),
+    a: rowOf(a, masked),
+    b: rowOf(b, masked),
     verdict: verdictOf(a, b),
-    request: await compareMessages(a, b, 'request', showing),
-    response: await compareMessages(a, b, 'response', showing),
+    request: await compareMessages(a, b, 'request', masked),
+    response: await compareMessages(a, b, 'response', masked),
   }
 }
 
 async function compareMessages(a: Entry, b: Entry, side: Side, showing: Showing): Promise<MessageDiff> {
-  const first = (entry: Entry) =>
-    side === 'request' ? `${entry.method} ${entry.path}` : `${entry.status || ''} ${entry.reason}`.trim()
+  const first = (entry: Entry, one: Showing) =>
+    side === 'request'
+      ? `${entry.method} ${targetOf(entry.path, one)}`
+      : `${entry.status || ''} ${entry.reason}`.trim()
   return {
-    first: { a: first(a), b: first(b), isSame: first(a) === first(b) },
+    first: {
+      a: first(a, showing),
+      b: first(b, showing),
+      isSame: first(a, REVEALING) === first(b, REVEALING),
+    },
     fields: compareFields(headOf(a, side), headOf(b, side), showing),
     body: await compareBodies(a, b, side, showing),
   }
@@ -52,13 +59,11 @@ function headOf(entry: Entry, side: Side): Uint8Array {
   return side === 'request' ? entry.requestHead : entry.responseHead
 }
 
-function compareFields(a: Uint8Array, b: Uint8Array, { secrets }: Showing): MessageDiff['fields'] {
+function compareFields(a: Uint8Array, b: Uint8Array, masked: Showing): MessageDiff['fields'] {
   // The real values are compared, and the masked values are shown.
-  const real: Showing = { secrets, reveals: true }
-  const masked: Showing = { secrets, reveals: false }
   const list = (head: Uint8Array) => {
     const shown = fieldsOf(head, masked)
-    return fieldsOf(head, real).map((field, index) => ({ ...field, shown: shown[index]!.value }))
+    return fieldsOf(head, REVEALING).map((field, index) => ({ ...field, shown: shown[index]!.value }))
   }
   const rest = list(b)
   const both = list(a).map(({ name, value, shown }) => {

@@ -109,7 +109,7 @@ class Reader {
       if (!hasRoom() || slices.isOver) break
       this.#changed.delete(entry)
       if (this.#inspector.matches(this.#filter, entry))
-        this.#line({ type: 'exchange', exchange: rowOf(entry) })
+        this.#line({ type: 'exchange', exchange: rowOf(entry, this.#inspector.masked) })
       else unmatched.push(String(entry.id))
     }
     if (unmatched.length > 0) this.#line({ type: 'unmatched', ids: unmatched })

@@ -5,8 +5,8 @@ import { joined } from '../../http/characters.ts'
 import { VERSION } from '../../version.ts'
 import { contentOf } from './content.ts'
 import type { Entry } from './entry.ts'
-import { maskedForm } from './form-secrets.ts'
-import { fieldsOf, headerOf, headText, type Showing } from './secrets.ts'
+import { MASK_BYTES, maskedForm } from './form-secrets.ts'
+import { fieldsOf, headerOf, headText, type Showing, targetOf } from './secrets.ts'
 import { rowOf } from './view.ts'
 
 export const FORMATS = ['curl', 'fetch', 'har', 'http', 'bun-test', 'vitest', 'node-test'] as const
@@ -56,8 +56,9 @@ function sentFields(entry: Entry, showing: Showing): Field[] {
   )
 }
 
-function urlOf(entry: Entry, baseUrl: string): string {
-  return `${baseUrl}${entry.path.startsWith('/') ? entry.path : `/${entry.path}`}`
+function pathOf(entry: Entry, showing: Showing): string {
+  const target = targetOf(entry.path, showing)
+  return target.startsWith('/') ? target : `/${target}`
 }
 
 /** Returns text if the bytes are UTF-8 without NUL. */
@@ -76,6 +77,16 @@ function bodyOf(entry: Entry, { secrets, reveals }: Showing): Uint8Array {
   return reveals ? bytes : maskedForm(bytes, headerOf(entry.requestHead, 'content-type'), secrets)
 }
 
+/** The captured response, decoded; fields of a form or of JSON that are secrets are masked. */
+function answerOf(
+  entry: Entry,
+  { secrets, reveals }: Showing,
+): { readonly bytes: Uint8Array; readonly isMasked: boolean } {
+  const content = contentOf(entry, 'response', true).bytes
+  const bytes = reveals ? content : maskedForm(content, headerOf(entry.responseHead, 'content-type'), secrets)
+  return { bytes, isMasked: bytes !== content }
+}
+
 function base64Of(bytes: Uint8Array): string {
   return Buffer.from(bytes).toString('base64')
 }
@@ -91,7 +102,11 @@ function curl(entry: Entry, showing: Showing, baseUrl: string): string {
   const words = [`curl -X ${shellWord(entry.method)}`]
   if (entry.method === 'HEAD') words[0] = 'curl --head'
   // A path such as /a/../b is sent unchanged.
-  words.push('--path-as-is', '-g', shellWord(urlOf(entry, baseUrl)))
+  words.push(
+    '--path-as-is',
+    '-g',
+    shellWord(`${baseUrl}${pathOf(entry, showing)}`.replaceAll(MASK, MASK_BYTES)),
+  )
   // curl leaves a field with an empty value out, unless it ends with a semicolon.
   for (const { name, value } of sentFields(entry, showing))
     words.push(`-H ${shellWord(value === '' ? `${name};` : `${name}: ${value}`)}`)
@@ -167,7 +182,7 @@ function fetchCall(entry: Entry, showing: Showing, baseUrl: string): string {
   const cut = cutNote(entry)
   return [
     ...(cut === '' ? [] : [`// ${cut}`]),
-    `const answer = await fetch(${literal(urlOf(entry, baseUrl))}, {`,
+    `const answer = await fetch(${literal(`${baseUrl}${pathOf(entry, showing)}`)}, {`,
     ...requestInit(entry, showing),
     '})',
     '',
@@ -196,10 +211,12 @@ const RUNNERS: Readonly<Record<'bun-test' | 'vitest' | 'node-test', Runner>> = {
 
 /** A file that runs on its own: it asks the app at APP_URL, otherwise where it was, and expects the same response. */
 function testOf(entry: Entry, { imports, is, equals }: Runner, showing: Showing, baseUrl: string): string {
-  const path = entry.path.startsWith('/') ? entry.path : `/${entry.path}`
+  const path = pathOf(entry, showing)
   const type = headerOf(entry.responseHead, 'content-type')
-  const { bytes } = contentOf(entry, 'response', true)
-  const isWhole = !entry.responseBody.isCut && entry.responseBody.isComplete && entry.method !== 'HEAD'
+  const { bytes, isMasked } = answerOf(entry, showing)
+  // A test of a masked body would fail.
+  const isWhole =
+    !isMasked && !entry.responseBody.isCut && entry.responseBody.isComplete && entry.method !== 'HEAD'
   const text = new TextDecoder().decode(bytes)
   const json = isWhole && /json/i.test(type) ? jsonOf(text) : undefined
   const expectations = [is('answer.status', `${entry.status}`)]
@@ -250,22 +267,23 @@ function http(entry: Entry, showing: Showing): Uint8Array {
   const body = bodyOf(entry, showing)
   const isMasked = body !== entry.requestBody.bytes
   const head = lines
-    .filter(line => !line.includes(MASK) && !/^trailer:/i.test(line))
+    .filter((line, index) => index === 0 || !(line.includes(MASK) || /^trailer:/i.test(line)))
     .map(line =>
       /^transfer-encoding:/i.test(line) || (isMasked && /^content-length:/i.test(line))
         ? `Content-Length: ${body.length}`
         : line,
     )
     .join('\r\n')
+    .replaceAll(MASK, MASK_BYTES)
   return joined([Buffer.from(head, 'latin1'), body])
 }
 
 // ── HAR 1.2 ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 export function harEntry(entry: Entry, showing: Showing, baseUrl: string): unknown {
-  const row = rowOf(entry)
-  const url = urlOf(entry, baseUrl)
-  const answer = contentOf(entry, 'response', true).bytes
+  const row = rowOf(entry, showing)
+  const url = `${baseUrl}${pathOf(entry, showing)}`
+  const answer = answerOf(entry, showing).bytes
   const text = textBody(bodyOf(entry, showing))
   const list = (head: Uint8Array) => fieldsOf(head, showing).map(({ name, value }) => ({ name, value }))
   const query = URL.canParse(url)
@@ -303,7 +321,7 @@ export function harEntry(entry: Entry, showing: Showing, baseUrl: string): unkno
         mimeType: row.type,
         ...(isText ? { text: answerText } : { text: base64Of(answer), encoding: 'base64' }),
       },
-      redirectURL: headerOf(entry.responseHead, 'location'),
+      redirectURL: headerOf(entry.responseHead, 'location', showing),
       headersSize: entry.responseHead.length,
       bodySize: entry.responseBody.totalBytes,
     },
@@ -331,8 +349,7 @@ export function hidesSecrets(entry: Entry, { secrets }: Showing): boolean {
   const showing = { secrets, reveals: false }
   return (
     bodyOf(entry, showing) !== entry.requestBody.bytes ||
-    [entry.requestHead, entry.responseHead].some(head =>
-      fieldsOf(head, showing).some(({ value }) => value === MASK),
-    )
+    answerOf(entry, showing).isMasked ||
+    [entry.requestHead, entry.responseHead].some(head => headText(head, showing).includes(MASK))
   )
 }

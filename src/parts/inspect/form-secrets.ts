@@ -1,4 +1,5 @@
-// Fields of forms and of JSON that are called a secret: their values are masked wherever a body is shown, and sent when it is replayed.
+// Fields of forms, of JSON and of queries that are called a secret: their values are masked wherever they are shown, and sent when the
+// request is replayed.
 
 import { MASK } from '../../exchange.ts'
 import { latin1 } from '../../http/characters.ts'
@@ -12,7 +13,7 @@ interface Piece {
 }
 
 /** The mask as a form has it: bytes of UTF-8, each a character. */
-const MASK_BYTES = Buffer.from(MASK).toString('latin1')
+export const MASK_BYTES: string = Buffer.from(MASK).toString('latin1')
 
 /** The same bytes where nothing is hidden. */
 export function maskedForm(bytes: Uint8Array, type: string, secrets: ReadonlySet<string>): Uint8Array {
@@ -33,6 +34,50 @@ export function unmaskedForm(edited: Uint8Array, captured: Uint8Array, type: str
     if (text.slice(from, to) !== MASK_BYTES || before === undefined) return text
     return `${text.slice(0, from)}${before.text.slice(before.from, before.to)}${text.slice(to)}`
   })
+}
+
+/** Masks the secrets of queries and fragments in a target, or in a header value such as Location or Referer. */
+export function maskedQueries(text: string, secrets: ReadonlySet<string>): string {
+  return changedQueries(text, (name, value) => (secrets.has(name) ? MASK : value))
+}
+
+/** Replaces the n-th mask of a name by the n-th captured value of that name. */
+export function unmaskedQueries(edited: string, captured: string): string {
+  const values: (readonly [name: string, value: string])[] = []
+  changedQueries(captured, (name, value) => {
+    values.push([name, value])
+    return value
+  })
+  const taken = new Map<string, number>()
+  return changedQueries(edited, (name, value) => {
+    const index = taken.get(name) ?? 0
+    taken.set(name, index + 1)
+    return value === MASK ? (values.filter(([one]) => one === name)[index]?.[1] ?? value) : value
+  })
+}
+
+/** Visits each field, also within the values of others, such as `/login?to=/a?token=1`. A changed value ends at `&`, `#` or a blank. */
+function changedQueries(text: string, change: (name: string, value: string) => string): string {
+  let changed = ''
+  let from = 0
+  for (const { 0: start, 1: name = '', index } of text.matchAll(/[?&#]([^?&#=\s]*)=/g)) {
+    if (index < from) continue
+    const at = index + start.length
+    VALUE.lastIndex = at
+    const value = VALUE.exec(text)![0]
+    const next = change(nameIn(name), value)
+    if (next === value) continue
+    changed += `${text.slice(from, at)}${next}`
+    from = at + value.length
+  }
+  return changed + text.slice(from)
+}
+
+const VALUE = /[^&#\s]*/y
+
+/** The name of an encoded field, in lower case. */
+function nameIn(encoded: string): string {
+  return [...new URLSearchParams(encoded).keys()][0]?.toLowerCase() ?? ''
 }
 
 function changed(bytes: Uint8Array, type: string, change: (piece: Piece) => string): Uint8Array {
@@ -61,10 +106,9 @@ function piecesOf(
 
 function pairOf(text: string): Piece {
   const equals = text.indexOf('=')
-  const [name] = [...new URLSearchParams(equals < 0 ? text : text.slice(0, equals)).keys()]
   return {
     text,
-    name: name?.toLowerCase() ?? '',
+    name: nameIn(equals < 0 ? text : text.slice(0, equals)),
     from: equals < 0 ? text.length : equals + 1,
     to: text.length,
   }

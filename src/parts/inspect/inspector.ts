@@ -14,6 +14,7 @@ import type { Entry } from './entry.ts'
 import { eventNameOf } from './event-name.ts'
 import { replayBytes, type Signer, sendAgain, signedOf } from './replay.ts'
 import { Reports } from './reports.ts'
+import type { Showing } from './secrets.ts'
 import type { InspectSettings } from './settings.ts'
 import { ExchangeStore } from './store.ts'
 import type { StoreFile } from './store-file.ts'
@@ -91,8 +92,13 @@ export class Inspector extends Events<{ closed: undefined; failed: TunnelError }
     return this.#server && `${this.#server.url}/#${this.#server.token}`
   }
 
+  /** Shows no secrets. */
+  get masked(): Showing {
+    return { secrets: this.settings.secrets, reveals: false }
+  }
+
   matches(filter: Filter, entry: Entry): boolean {
-    return filter.matches(rowOf(entry), part => partOf(entry, part, this.settings.secrets))
+    return filter.matches(rowOf(entry, this.masked), part => partOf(entry, part, this.masked))
   }
 
   /** Yields the entries that match the filter. Bodies take time: what visitors send goes between. */

@@ -7,11 +7,10 @@ import { filterOf } from './api.ts'
 import { contentOf, textOfContent } from './content.ts'
 import type { Entry } from './entry.ts'
 import type { Inspector } from './inspector.ts'
-import { fieldsOf, headerOf, type Showing, trailersOf } from './secrets.ts'
+import { fieldsOf, headerOf, REVEALING, trailersOf } from './secrets.ts'
 import { rowOf } from './view.ts'
 import { MAX_WAIT_MS, waitForExchange } from './wait.ts'
 
-const REVEALING: Showing = { secrets: new Set(), reveals: true }
 const DEFAULT_TIMEOUT_MS = 30_000
 /** The maximum number of other requests that the message of a failed wait names. */
 const MAX_NAMED = 5
@@ -97,7 +96,7 @@ export async function waitFor(
 
 export function exchangeOf(entry: Entry): Exchange {
   return {
-    ...rowOf(entry),
+    ...rowOf(entry, REVEALING),
     request: entry.requestHead.length > 0 ? messageOf(entry, 'request') : undefined,
     response: entry.responseHead.length > 0 ? messageOf(entry, 'response') : undefined,
     messages: [...entry.frames],

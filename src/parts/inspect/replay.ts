@@ -9,7 +9,7 @@ import type { Socket, SocketHandler } from '../../socket.ts'
 import type { SignatureHeaders, Signed } from '../webhooks/signatures.ts'
 import type { Capture } from './capture.ts'
 import type { Entry } from './entry.ts'
-import { unmaskedForm } from './form-secrets.ts'
+import { unmaskedForm, unmaskedQueries } from './form-secrets.ts'
 import { fieldsOf, headerOf } from './secrets.ts'
 import { whyNotReplayable } from './view.ts'
 
@@ -39,7 +39,7 @@ export function replayBytes(entry: Entry, edit: Edit = {}, sign?: Signer): Uint8
   // A body that was cut is of no concern when another one is sent.
   if (code !== undefined && !(code === 'BODY_TRUNCATED' && isNewBody)) throw new TunnelError(code)
   const captured = latin1(entry.requestHead, 0, entry.requestHead.length).split('\r\n')
-  const [method, target] = [edit.method ?? entry.method, edit.path ?? entry.path]
+  const [method, target] = [edit.method ?? entry.method, unmaskedQueries(edit.path ?? entry.path, entry.path)]
   const version = captured[0]!.endsWith('HTTP/1.0') ? 'HTTP/1.0' : 'HTTP/1.1'
   const body = isNewBody ? editedBody(entry, edit) : entry.requestBody.bytes
   const fields = edit.fields === undefined ? captured.slice(1, -2) : editedFields(entry, edit.fields)
@@ -114,7 +114,8 @@ function editedFields(entry: Entry, fields: NonNullable<Edit['fields']>): string
     const same = captured.filter(one => one.name.toLowerCase() === key)
     const index = taken.get(key) ?? 0
     taken.set(key, index + 1)
-    const real = value === MASK ? (same[index]?.value ?? value) : value
+    const before = same[index]?.value
+    const real = before === undefined ? value : value === MASK ? before : unmaskedQueries(value, before)
     return `${name}: ${real}`
   })
 }

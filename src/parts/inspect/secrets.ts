@@ -2,6 +2,7 @@
 
 import { type Field, MASK } from '../../exchange.ts'
 import { latin1 } from '../../http/characters.ts'
+import { maskedQueries } from './form-secrets.ts'
 
 /** The sign-in method which secrets of a response are shown. */
 export interface Showing {
@@ -30,7 +31,8 @@ export function headText(head: Uint8Array, { secrets, reveals }: Showing): strin
     .split('\r\n')
     .map((line, index) => {
       const colon = line.indexOf(':')
-      if (index === 0 || colon < 0 || !secrets.has(line.slice(0, colon).toLowerCase())) return line
+      if (index === 0 || colon < 0 || !secrets.has(line.slice(0, colon).toLowerCase()))
+        return maskedQueries(line, secrets)
       const blank = /^[ \t]*/.exec(line.slice(colon + 1))?.[0] ?? ''
       return `${line.slice(0, colon + 1)}${blank}${MASK}`
     })
@@ -48,14 +50,20 @@ function fieldOf(line: string, { secrets, reveals }: Showing): Field | undefined
   if (colon < 0) return undefined
   const name = line.slice(0, colon)
   const value = line.slice(colon + 1).replace(/^[ \t]+|[ \t]+$/g, '')
-  if (!secrets.has(name.toLowerCase())) return { name, value }
-  return { name, value: reveals ? value : MASK, isSecret: true }
+  const masked = secrets.has(name.toLowerCase()) ? MASK : maskedQueries(value, secrets)
+  return masked === value ? { name, value } : { name, value: reveals ? value : masked, isSecret: true }
 }
 
-const REVEALING: Showing = { secrets: new Set(), reveals: true }
+/** Shows everything. */
+export const REVEALING: Showing = { secrets: new Set(), reveals: true }
+
+/** The target of a request, with the secrets of its query masked. */
+export function targetOf(target: string, { secrets, reveals }: Showing): string {
+  return reveals ? target : maskedQueries(target, secrets)
+}
 
 /** Returns the first value of a field of a head. Empty without one. `name` is lower-case. */
-export function headerOf(head: Uint8Array, name: string): string {
+export function headerOf(head: Uint8Array, name: string, showing: Showing = REVEALING): string {
   if (head.length === 0) return ''
-  return fieldsOf(head, REVEALING).find(field => field.name.toLowerCase() === name)?.value ?? ''
+  return fieldsOf(head, showing).find(field => field.name.toLowerCase() === name)?.value ?? ''
 }

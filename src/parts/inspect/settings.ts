@@ -37,10 +37,15 @@ export function inspectSettings(option: boolean | InspectOptions | undefined): I
     maxExchanges: whole('maxExchanges', given.maxExchanges ?? 1_000, 1),
     maxFrames: whole('maxFrames', given.maxFrames ?? 10_000, 1),
     rate: whole('rate', given.rate ?? 50, 0),
-    secrets: new Set([...SECRETS, ...(given.secrets ?? []).map(name => name.toLowerCase())]),
+    secrets: secretsOf(given),
     port: port === false ? undefined : port,
     store: given.store || undefined,
   }
+}
+
+/** The names of secret fields, in lower case. */
+export function secretsOf({ secrets = [] }: Pick<InspectOptions, 'secrets'>): ReadonlySet<string> {
+  return new Set([...SECRETS, ...secrets.map(name => name.toLowerCase())])
 }
 
 function whole(name: string, value: number, least: number, most: number = Number.MAX_SAFE_INTEGER): number {

@@ -6,9 +6,9 @@ import type { Part } from '../../exchange-filter.ts'
 import { contentOf, SEARCHED_FLOOR_BYTES, textOfContent } from './content.ts'
 import type { Entry, KeptBytes } from './entry.ts'
 import { maskedForm } from './form-secrets.ts'
-import { fieldsOf, headerOf, headText, type Showing, trailersOf } from './secrets.ts'
+import { fieldsOf, headerOf, headText, type Showing, targetOf, trailersOf } from './secrets.ts'
 
-export function rowOf(entry: Entry): ExchangeRow {
+export function rowOf(entry: Entry, showing: Showing): ExchangeRow {
   return {
     id: String(entry.id),
     kind: entry.kind,
@@ -17,7 +17,7 @@ export function rowOf(entry: Entry): ExchangeRow {
     tunnel: entry.place.tunnel,
     service: entry.place.service,
     method: entry.method,
-    path: entry.path,
+    path: targetOf(entry.path, showing),
     host: entry.host,
     status: entry.status,
     reason: entry.reason,
@@ -49,7 +49,7 @@ export function rowOf(entry: Entry): ExchangeRow {
 export function detailOf(entry: Entry, showing: Showing): ExchangeDetail {
   const { requestHead, responseHead, websocket } = entry
   return {
-    ...rowOf(entry),
+    ...rowOf(entry, showing),
     ...(requestHead.length > 0 && {
       request: messageOf(requestHead, entry.requestBody, entry.requestTrailers, showing),
     }),
@@ -83,17 +83,16 @@ function messageOf(head: Uint8Array, body: KeptBytes, trailers: Uint8Array, show
 }
 
 /** The text of a part, for filters. Secrets are not part of it: who may not see a value must not guess it. */
-export function partOf(entry: Entry, part: Part, secrets: ReadonlySet<string>): string {
-  const showing = { secrets, reveals: false }
+export function partOf(entry: Entry, part: Part, showing: Showing): string {
   switch (part) {
     case 'request.head':
       return headText(entry.requestHead, showing)
     case 'response.head':
       return headText(entry.responseHead, showing)
     case 'request.body':
-      return searchedBody(entry, 'request', entry.requestHead, secrets)
+      return searchedBody(entry, 'request', entry.requestHead, showing)
     case 'response.body':
-      return searchedBody(entry, 'response', entry.responseHead, secrets)
+      return searchedBody(entry, 'response', entry.responseHead, showing)
     case 'frames':
       return entry.frames.map(({ text = '' }) => text).join('\n')
   }
@@ -103,7 +102,7 @@ function searchedBody(
   entry: Entry,
   side: 'request' | 'response',
   head: Uint8Array,
-  secrets: ReadonlySet<string>,
+  { secrets }: Showing,
 ): string {
   const type = headerOf(head, 'content-type')
   const bytes = maskedForm(contentOf(entry, side, true, SEARCHED_FLOOR_BYTES).bytes, type, secrets)

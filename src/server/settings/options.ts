@@ -364,7 +364,7 @@ export interface ServerLimits {
    * The silence on a carrier after which the server closes it. Default 25,000. More than `pingIntervalMs`, or `OPTION_INVALID`.
    */
   readonly deadAfterMs: number
-  /** The size of a JSON wire message in either direction. Default 64 MiB, what existing clients accept. If exceeded: 413 or 502. */
+  /** The size of a JSON wire message in either direction. Default 64 MiB, what existing clients accept. If exceeded: 413 or 501. */
   readonly maxMessageBytes: number
   /** The time for which `stop()` waits for open requests. Default 30,000. If exceeded: it is cut. `0`: at once. */
   readonly drainTimeoutMs: number
@@ -497,7 +497,7 @@ export interface TunnelServerEvents {
   }
   /**
    * The server works by options that are rarely meant. Code `OPEN_SERVER`: it has no tokens, and listens beyond the
-   * loopback or behind a proxy (`publicUrl`, `basePath`, `trustedProxies`). Emitted behind `start`, and behind a reload that takes the last token away.
+   * loopback, for a domain that is not `localhost`, or behind a proxy (`publicUrl`, `basePath`, `trustedProxies`). Emitted behind `start`, and behind a reload that takes the last token away.
    */
   warning: TunnelError
   /** Called for a failure that the server survives. */

@@ -422,3 +422,41 @@ test('a file with the URL and the token is there while the inspector is, for thi
     await rm(folder, { recursive: true })
   }
 })
+
+test('secrets of a query are masked like those of a form: rows, heads, exports, filters and comparisons', async () => {
+  const secret = 'QQQ+%C3%BC'
+  await using one = await inspected(
+    request =>
+      new Response(JSON.stringify({ token: new URL(request.url).searchParams.get('Token') }), {
+        headers: {
+          'content-type': 'application/json',
+          location: `/done?code=${secret}#access_token=${secret}`,
+        },
+      }),
+    { secrets: ['token', 'code', 'Access_Token'] },
+  )
+  const path = `/in?a=1&Token=${secret}&to=/x?token=${secret}&b=2`
+  await (
+    await one.visit(path, { headers: { referer: `https://a.example/?code=${secret}` }, redirect: 'manual' })
+  ).text()
+  const { id, path: shown } = await one.api.ended()
+  expect(shown).toBe('/in?a=1&Token=••••••&to=/x?token=••••••&b=2')
+  const formats = ['curl', 'fetch', 'har', 'http', 'bun-test', 'vitest', 'node-test']
+  const paths = ['', ...formats.map(format => `/as/${format}`)].map(rest => `exchanges/${id}${rest}`)
+  for (const asked of [...paths, 'exchanges', 'exchanges.har', `diff?a=${id}&b=${id}`]) {
+    const { text } = await one.api.ask(asked)
+    expect([asked, text.includes('QQQ')]).toEqual([asked, false])
+    if (asked.startsWith('exchanges')) expect(text).toContain('Token=••••••')
+  }
+  expect((await one.api.ask(`exchanges/${id}/as/curl`)).headers.get('x-secrets-left-out')).toBe('1')
+  expect(await one.api.rows('?filter=path:QQQ')).toEqual([])
+  for (const asked of paths) expect((await one.api.ask(`${asked}?reveal=1`)).text).toContain('QQQ')
+
+  // A mask that is sent back is what was captured, also where the rest is edited.
+  const { json: again } = await one.api.send('POST', `exchanges/${id}/replay`, {
+    edit: { path: shown.replace('b=2', 'b=3') },
+  })
+  const replayed = again.replays[0].exchange.id
+  expect((await one.api.detail(replayed, '?reveal=1')).path).toBe(path.replace('b=2', 'b=3'))
+  expect((await one.api.ask(`exchanges/${replayed}/response.body?reveal=1`)).text).toBe('{"token":"QQQ ü"}')
+})
