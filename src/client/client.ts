@@ -119,7 +119,7 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
   }
 
   /**
-   * Connects and registers. Rejects with `SERVER_UNREACHABLE`, `SERVER_REFUSED`, `SERVER_UNTRUSTED`, `SERVER_SCHEME`, `CONNECT_TIMEOUT`, `TOKEN_REFUSED`,
+   * Connects and registers. Rejects with `SERVER_UNREACHABLE`, `SERVER_REFUSED`, `SERVER_UNTRUSTED`, `SERVER_SCHEME`, `TOKEN_REFUSED`,
    * `NAME_TAKEN`, `NAME_RESERVED`, `NOT_ALLOWED`, `PROXY_FAILED`, `PROXY_AUTH_REFUSED`, with `OPTION_INVALID` when there is no tunnel to register, or with
    * `STATE_INVALID` when it is connected already; nothing goes on in the background then, and `connect` may be called
    * again.
@@ -423,7 +423,9 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
     } catch (error) {
       connection.terminate()
       if (signal.aborted) throw stopped()
-      throw isTooLate ? new TunnelError('CONNECT_TIMEOUT') : error
+      throw isTooLate
+        ? new TunnelError('SERVER_UNREACHABLE', 'The tunnel server did not respond in time.')
+        : error
     } finally {
       clearTimeout(timer)
       signal.removeEventListener('abort', stop)

@@ -341,6 +341,9 @@ test('the status follows an outage and an app that is not there', () => {
   const status = () => paper.screen.at(-1)
   output.event(READY)
   output.event({ type: 'disconnected' })
+  // With --exit-on-disconnect nothing follows.
+  expect(status()).toBe('  ● live')
+  output.event({ type: 'reconnecting', attempt: 1, delayMs: 0 })
   expect(status()).toBe('  ◐ reconnecting')
   time += 12_000
   output.event({ type: 'reconnecting', attempt: 4, delayMs: 900 })
@@ -427,6 +430,7 @@ test('on a terminal what happened has a time, and an outage has an end', () => {
   expect(paper.screen).toContain('  12:01:07  SERVER_UNREACHABLE: Nobody there.')
   expect(paper.screen).toContain('  12:01:07  connected after 0 ms')
   output.event({ type: 'disconnected', code: 'CARRIER_LOST', message: 'gone' })
+  output.event({ type: 'reconnecting', attempt: 1, delayMs: 0 })
   output.event({ type: 'notice', code: 'X', message: 'Something is so.' })
   output.event(CONNECTED)
   expect(paper.screen).toContain('  12:01:07  Something is so.')

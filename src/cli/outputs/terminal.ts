@@ -166,10 +166,8 @@ export class TerminalOutput implements Output {
         // Open requests ended with the connection, and no more events of them come.
         this.#openConnections = 0
         this.#webSockets.clear()
-        this.#lostAt = this.#now().getTime()
         break
       case 'reconnecting':
-        // The first connection has lost nothing.
         this.#lostAt ??= this.#now().getTime()
         break
       case 'connected':

@@ -22,7 +22,7 @@ export interface OriginRequest {
   /** The head and body as they go on the connection. */
   readonly bytes: Uint8Array
   readonly timeoutMs: number
-  /** The maximum size of a response's body. If exceeded: `RESPONSE_TOO_LARGE`. */
+  /** The maximum size of a response's body. If exceeded: `WIRE_UNSUPPORTED`. */
   readonly maxBodyBytes: number
   /** Whether it has a login that belongs to the connection. */
   readonly logsConnectionIn: boolean
@@ -222,7 +222,7 @@ class OriginConnection implements SocketHandler {
     if (head.status === 101)
       return this.#failInvalid('it is a 101 to a protocol that the visitor did not ask for')
     if (head.contentLength > request.maxBodyBytes && head.body === 'length')
-      return this.#fail('RESPONSE_TOO_LARGE')
+      return this.#fail('WIRE_UNSUPPORTED')
     this.#isInBody = true
     this.#takeBody(bytes, at)
   }
@@ -231,7 +231,7 @@ class OriginConnection implements SocketHandler {
     const { body, head } = this.#reader
     const end = body.feed(bytes, from, bytes.length)
     if (end === -1) return this.#failInvalid(body.fault)
-    if (body.payloadBytes > (this.#request?.maxBodyBytes ?? 0)) return this.#fail('RESPONSE_TOO_LARGE')
+    if (body.payloadBytes > (this.#request?.maxBodyBytes ?? 0)) return this.#fail('WIRE_UNSUPPORTED')
     if (!this.#holds(body.payloadBytes)) return this.#fail('TUNNEL_BUSY')
     if (body.complete) this.#complete(head.keepAlive && end === bytes.length)
   }
