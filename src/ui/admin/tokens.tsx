@@ -200,7 +200,7 @@ function doings({ name, tunnels, clients }: TokenUse): readonly (MenuItem | unde
       act: () => {
         question.value = {
           title: `Give ${name} another secret?`,
-          text: 'The old one opens nothing any more.',
+          text: 'The old one stops working.',
           verb: `Rotate ${name}`,
           yes: () => act(shown(api.rotateToken(name)), `${name} has another secret.`),
         }
