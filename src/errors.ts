@@ -30,8 +30,7 @@ const ROWS = {
     status: 431,
     fault: 'visitor',
     meaning: 'The request head has too many bytes or headers.',
-    action:
-      'Send smaller or fewer headers. The operator can raise maxHeadBytes and maxHeaderCount.',
+    action: 'Send smaller or fewer headers. The operator can raise maxHeadBytes and maxHeaderCount.',
   },
   TARGET_TOO_LONG: {
     wire: 3,
@@ -46,8 +45,7 @@ const ROWS = {
     fault: 'visitor',
     retryable: true,
     meaning: 'The rest of the request did not arrive in time.',
-    action:
-      'Send it again without long pauses. The operator can raise headTimeoutMs.',
+    action: 'Send it again without long pauses. The operator can raise headTimeoutMs.',
   },
   VERSION_UNSUPPORTED: {
     wire: 5,
@@ -84,8 +82,7 @@ const ROWS = {
     fault: 'visitor',
     retryable: true,
     meaning: 'The visitor stopped reading the response.',
-    action:
-      'Send the request again, and read without long pauses. The operator can raise sendTimeoutMs.',
+    action: 'Send the request again, and read without long pauses. The operator can raise sendTimeoutMs.',
   },
   // Finding the way
   HOST_UNKNOWN: {
@@ -141,8 +138,7 @@ const ROWS = {
     fault: 'server',
     retryable: true,
     meaning: 'The server has reached its limit of visitor connections.',
-    action:
-      'Try again in a moment. The operator can raise maxVisitors or the descriptor limit (ulimit -n).',
+    action: 'Try again in a moment. The operator can raise maxVisitors or the descriptor limit (ulimit -n).',
   },
   ADDRESS_LIMIT: {
     wire: 116,
@@ -396,8 +392,7 @@ const ROWS = {
     fault: 'client',
     retryable: true,
     meaning: 'The server has just refused too many tokens or registrations of this address or token.',
-    action:
-      'Correct the token, names and ports of the client. Then try again in a few seconds.',
+    action: 'Correct the token, names and ports of the client. Then try again in a few seconds.',
   },
   TOKEN_EXPIRED: {
     wire: 245,

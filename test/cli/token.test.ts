@@ -121,9 +121,7 @@ test('a server without any is closed, takes one that is made, and drops the tunn
   await connected()
   expect(anna.getSubdomain()).toBe('shop')
   const gone = next(anna, 'close')
-  expect((await token(db, 'revoke', 'anna')).stdout).toBe(
-    'The token anna stops working within a second.\n',
-  )
+  expect((await token(db, 'revoke', 'anna')).stdout).toBe('The token anna stops working within a second.\n')
   expect((await gone).error).toMatchObject({ code: 'TOKEN_REFUSED' })
 })
 

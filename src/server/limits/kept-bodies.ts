@@ -6,7 +6,10 @@ import { networkOf } from '../../wire/ip-address.ts'
 import type { Clock, Deadline } from '../contracts/clock.ts'
 import { TICKS_PER_SECOND } from './deadlines.ts'
 
-/** All pieces of one body may take as many pauses: who sends a byte in each would keep the others for as long as it likes. */
+/**
+ * The longest time for one body, as a multiple of the longest pause: otherwise a slow visitor would hold its place without
+ * limit.
+ */
 const MAX_PAUSES = 8
 
 export interface KeptBounds {

@@ -22,7 +22,7 @@ interface TableProps<Row> {
   readonly isOpen?: (row: Row) => boolean
   /** How it is sorted where the address does not say. */
   readonly usual?: string
-  /** Instead of rows. */
+  /** The text instead of rows. */
   readonly empty: string
   readonly actions?: (row: Row) => ComponentChildren
 }
