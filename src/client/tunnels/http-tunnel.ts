@@ -1,7 +1,6 @@
 // The settings of an HTTP tunnel, from its options.
 
 import { TunnelError } from '../../errors.ts'
-import { REWRITABLE } from '../../http/rewriting.ts'
 import { isValidSubdomain, parseHost, slugOf } from '../../names.ts'
 import type { Dial } from '../../socket.ts'
 import {
@@ -14,6 +13,7 @@ import {
   MAX_HOSTS,
   MAX_INBOX_PATHS,
   MAX_ROUTES,
+  REWRITABLE,
 } from '../../wire/control.ts'
 import type { HttpTunnelOptions, OriginOptions, RouteOptions } from '../options.ts'
 import type { Origin } from '../origins/origin.ts'
