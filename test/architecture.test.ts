@@ -436,6 +436,7 @@ const PAIRS = [
   'cli/captured/inspector-session.ts → inspector',
   'cli/mcp/sessions.ts → inspector',
   'cli/sharing/rehearsal.ts → private',
+  'cli/sharing/report.ts → inspector',
   'cli/workers/workers-admin.ts → admin',
   'copies → inbox',
   'inspector → webhooks',
