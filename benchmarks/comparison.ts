@@ -6,8 +6,8 @@
 
 import { TunnelClient } from '../src/index.ts'
 import { generateId, generateSubdomain, isValidSubdomain } from '../src/names.ts'
+import { encodeRequest, parseServerMessage } from '../src/parts/json-wire/json.ts'
 import { DATA } from '../src/wire/frame.ts'
-import { encodeRequest, parseServerMessage } from '../src/wire/json.ts'
 import type { Exchange } from './load/load.ts'
 import { get, JSON_LIST, post } from './load/traffic.ts'
 import { COLUMNS, loadRow } from './measure/load-rows.ts'

@@ -208,7 +208,7 @@ const ROWS: readonly Row[] = [
   fault('descriptors', 'Both ends run out of descriptors for a second', 'its end', exhausted),
 ]
 
-const tunnels = ALL.filter(({ role, name }) => role !== 'floor' && !/-stock$|^frp-mux$/.test(name))
+const tunnels = ALL.filter(({ role, name }) => role !== 'floor' && !/-stock$|-binary$|^frp-mux$/.test(name))
 const peers = choose(tunnels, { names: options.peers, quick: isQuick })
 const rows = isQuick && !options.only ? ROWS.filter(({ id }) => /cut|client-killed/.test(id)) : ROWS
 const ground = { host: '127.0.0.1', dial: (port: number) => carrier.dial(port) }

@@ -24,7 +24,7 @@ const checks = CHECKS.filter(
 )
 if (checks.length === 0) refuse(`there is no such check; there are: ${CHECKS.map(({ id }) => id).join(' ')}`)
 // A mode that only moves bytes otherwise answers nothing new here.
-const asked = ALL.filter(({ name }) => !/-stock$|^frp-mux$/.test(name))
+const asked = ALL.filter(({ name }) => !/-stock$|-binary$|^frp-mux$/.test(name))
 const peers = choose(asked, { names: options.peers, quick: isQuick }).filter(
   // A smoke run asks whether ours is right.
   ({ role }) => !isQuick || options.peers !== undefined || role === 'ours',

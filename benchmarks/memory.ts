@@ -10,11 +10,11 @@ import { forgetPeak, peakBytes, privateBytes, residentBytes } from './measure/pr
 import { column } from './measure/result.ts'
 import { type Figures, measure, type Row, type Scene } from './measure/rounds.ts'
 import { percentile } from './measure/samples.ts'
-import { conclude, isQuick, options, seconds, unlessQuick } from './measure/suite.ts'
+import { conclude, isQuick, msLeft, options, seconds, unlessQuick } from './measure/suite.ts'
 import { summary } from './measure/summary.ts'
 import { ACCELERATOR_OFF, ALL, choose } from './peers/list.ts'
-import { oursLibrary } from './peers/ours.ts'
-import { packagedCommand } from './peers/packaged.ts'
+import { oursBinary, oursLibrary } from './peers/ours.ts'
+import { packagedBinary, packagedCommand } from './peers/packaged.ts'
 import type { Peer } from './peers/peer.ts'
 
 /** How long memory is given to settle after the connections stand: what is freed at once does not count. */
@@ -71,12 +71,12 @@ const VERSION: Row = {
   id: 'version',
   title: '`localtunnels --version`',
   columns: [column('ms', 'spawn to end', 'ms', 'lower')],
-  excludes: ({ name }) => (name === 'ours-cli' ? undefined : 'has no such command here'),
+  excludes: ({ name }) => (/^ours-(?:cli|binary)$/.test(name) ? undefined : 'has no such command here'),
   fresh: true,
-  async take(): Promise<Figures> {
-    const command = await packagedCommand()
+  async take({ peer }): Promise<Figures> {
+    const command = peer === oursBinary ? [await packagedBinary()] : ['bun', await packagedCommand()]
     const began = performance.now()
-    const child = Bun.spawn(['bun', command, '--version'], { stdout: 'ignore' })
+    const child = Bun.spawn([...command, '--version'], { stdout: 'ignore' })
     if ((await child.exited) !== 0) throw new Error('--version failed')
     return { ms: performance.now() - began }
   },
@@ -114,12 +114,13 @@ const HOURS = Number(process.env.LT_HOURS ?? 0)
 const QUARTERS = ['a quarter', 'half', 'three quarters', 'the end'] as const
 const MANY: Row = {
   id: 'many',
-  title: `Memory over ${REQUESTS.toLocaleString('en-US')} requests${HOURS > 0 ? ` in ${HOURS} hours` : ''}, 50 connections`,
+  title: `Memory over ${HOURS > 0 ? '' : 'at most '}${REQUESTS.toLocaleString('en-US')} requests${HOURS > 0 ? ` in ${HOURS} hours` : ''}, 50 connections`,
   columns: [
     column('grown', 'grown from a quarter to the end, both ends', 'MB', 'lower'),
     column('start', 'both ends at the start', 'MB'),
     ...QUARTERS.map(name => column(name, `at ${name}`, 'MB')),
     column('rps', 'requests', '/s'),
+    column('made', 'requests made in the time of the run', ''),
   ],
   fresh: true,
   atMost: 1,
@@ -129,15 +130,18 @@ const MANY: Row = {
     const size = (): number => megabytes([...server, ...client])
     const figures: Record<string, number> = { start: size() }
     const began = performance.now()
-    for (const name of QUARTERS) {
+    let made = 0
+    for (const [index, name] of QUARTERS.entries()) {
       const passes = REQUESTS / QUARTERS.length
-      const lasts = HOURS > 0 ? (HOURS * 3_600) / QUARTERS.length : 3_600
+      // With --minutes fewer of them, if they would not end in time.
+      const left = Math.max(1, msLeft() / 1_000) / (QUARTERS.length - index)
+      const lasts = HOURS > 0 ? (HOURS * 3_600) / QUARTERS.length : Math.min(left, 3_600)
       const rate = HOURS > 0 ? { rate: passes / lasts, seconds: lasts } : { passes, seconds: lasts }
-      await run(tunnel.endpoints, { exchanges: SMALL, connections: 50, ...rate })
+      made += (await run(tunnel.endpoints, { exchanges: SMALL, connections: 50, ...rate })).ok
       figures[name] = size()
     }
-    const rps = (REQUESTS * 1_000) / (performance.now() - began)
-    return { ...figures, rps, grown: Math.max(0, figures['the end']! - figures['a quarter']!) }
+    const rps = (made * 1_000) / (performance.now() - began)
+    return { ...figures, rps, made, grown: Math.max(0, figures['the end']! - figures['a quarter']!) }
   },
 }
 

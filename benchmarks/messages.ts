@@ -1,7 +1,7 @@
 // The messages and frames that the micro-benchmarks encode and decode: one typical request, one typical answer.
 
+import type { JsonAnswer, JsonRequest } from '../src/parts/json-wire/json.ts'
 import { FRAME_HEADER_BYTES, writeFrameHeader } from '../src/wire/frame.ts'
-import type { JsonAnswer, JsonRequest } from '../src/wire/json.ts'
 
 export const READY = { type: 'ready', subdomain: 'swift-fox' } as const
 export const PING = { type: 'ping' } as const

@@ -1,14 +1,14 @@
 // Many tunnels on one server: registering them, requests beside them, what a message costs. `bun benchmarks/scalability.ts`.
 
 import type { TunnelServer } from '../src/index.ts'
-import { DATA, FrameDecoder, PING as PING_FRAME } from '../src/wire/frame.ts'
 import {
   encodeReady,
   encodeRequest,
   encodeResponse,
   parseClientMessage,
   parseServerMessage,
-} from '../src/wire/json.ts'
+} from '../src/parts/json-wire/json.ts'
+import { DATA, FrameDecoder, PING as PING_FRAME } from '../src/wire/frame.ts'
 import { exchange, newClient, startServer, target, titled, together, WIRES, type Wire } from './live.ts'
 import { bench, group, inTurn, keep, runSuite } from './measure/mitata.ts'
 import {

@@ -38,6 +38,7 @@ import { ACCELERATOR_OFF, ALL, choose, FLOORS, HTTP_PEERS, OURS } from './peers/
 import {
   type OursOptions,
   ours,
+  oursBinary,
   oursCliTls,
   oursJson,
   oursLibrary,
@@ -316,12 +317,13 @@ const everybody = [
   ...FLOORS,
   ...OURS,
   oursTerminal,
+  oursBinary,
   ...ACCELERATOR_OFF,
   ...ALL.filter(({ role }) => role === 'peer'),
   oursJson,
 ]
 /** Each program once, with its best options, and frp in all its ways. */
-const best = everybody.filter(({ name }) => !/-stock$|-tty$|^haproxy|^caddy|^ours-json$/.test(name))
+const best = everybody.filter(({ name }) => !/-stock$|-tty$|-binary$|^haproxy|^caddy|^ours-json$/.test(name))
 const fast = [direct, ...OURS, ...ACCELERATOR_OFF, ratholeBest, bore, frpBest, frpMux]
 /** A path with an app of its own: no lanes. */
 const ordinary = [
@@ -336,7 +338,13 @@ const https = [nginxTls, caddyTls, oursTls, oursCliTls]
 
 /** `isWhole`: where ours is wanted, all its tunnels are. */
 const STAGES: readonly (Stage & { readonly isWhole?: boolean })[] = [
-  { origins: ['files', 'sink'], peers: everybody, rows: OF_ALL, warmUp },
+  {
+    origins: ['files', 'sink'],
+    peers: everybody,
+    rows: OF_ALL,
+    warmUp,
+    isWhole: options.minutes !== undefined,
+  },
   { origins: ['files', 'sink'], peers: best, rows: [...CLASSIC, ...FURTHER.map(inFewRounds)], warmUp },
   {
     origins: ['files'],

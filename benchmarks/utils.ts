@@ -10,15 +10,15 @@ import {
   isValidSubdomain,
   parseHost,
 } from '../src/names.ts'
-import { encodeControl, parseClientMessage } from '../src/wire/control.ts'
-import { DATA, FrameDecoder, PING as PING_FRAME } from '../src/wire/frame.ts'
 import {
   encodeReady,
   encodeRequest,
   encodeResponse,
   parseClientMessage as parseJsonClient,
   parseServerMessage as parseJsonServer,
-} from '../src/wire/json.ts'
+} from '../src/parts/json-wire/json.ts'
+import { encodeControl, parseClientMessage } from '../src/wire/control.ts'
+import { DATA, FrameDecoder, PING as PING_FRAME } from '../src/wire/frame.ts'
 import { bench, group, inTurn, keep, runSuite } from './measure/mitata.ts'
 import {
   JSON_ANSWER,

@@ -30,15 +30,14 @@ const ROWS = {
     status: 431,
     fault: 'visitor',
     meaning: 'The request head has too many bytes or headers.',
-    action:
-      'Send smaller or fewer headers. The operator of the server can raise maxHeadBytes and maxHeaderCount.',
+    action: 'Send smaller or fewer headers. The operator can raise maxHeadBytes and maxHeaderCount.',
   },
   TARGET_TOO_LONG: {
     wire: 3,
     status: 414,
     fault: 'visitor',
     meaning: 'The request target is longer than the server accepts.',
-    action: 'Shorten the URL. The operator of the server can raise maxTargetBytes.',
+    action: 'Shorten the URL. The operator can raise maxTargetBytes.',
   },
   REQUEST_TIMEOUT: {
     wire: 4,
@@ -46,8 +45,7 @@ const ROWS = {
     fault: 'visitor',
     retryable: true,
     meaning: 'The rest of the request did not arrive in time.',
-    action:
-      'Send the request again without pauses of 15 s or more. The operator of the server can raise headTimeoutMs.',
+    action: 'Send it again without long pauses. The operator can raise headTimeoutMs.',
   },
   VERSION_UNSUPPORTED: {
     wire: 5,
@@ -76,7 +74,7 @@ const ROWS = {
     fault: 'visitor',
     meaning: 'The request body is larger than this tunnel can carry.',
     action:
-      'Send a smaller body. The operator of the server can raise maxBodyBytes. A client without --wire json has no limit of its own.',
+      'Send a smaller body. The operator can raise maxBodyBytes. A client without --wire json has no limit of its own.',
   },
   VISITOR_STALLED: {
     wire: 8,
@@ -84,8 +82,7 @@ const ROWS = {
     fault: 'visitor',
     retryable: true,
     meaning: 'The visitor stopped reading the response.',
-    action:
-      'Send the request again, and read the response without long pauses. The operator of the server can raise sendTimeoutMs.',
+    action: 'Send the request again, and read without long pauses. The operator can raise sendTimeoutMs.',
   },
   // Finding the way
   HOST_UNKNOWN: {
@@ -93,7 +90,7 @@ const ROWS = {
     status: 404,
     fault: 'visitor',
     meaning: 'The Host does not belong to this server.',
-    action: 'Use <name>.<domain>, with a domain of this server.',
+    action: 'Use <name>.<domain> of this server.',
   },
   TUNNEL_NOT_FOUND: {
     wire: 11,
@@ -116,7 +113,7 @@ const ROWS = {
     status: 503,
     fault: 'client',
     retryable: true,
-    meaning: 'The client of this tunnel lost its connection and did not come back in time.',
+    meaning: 'The client of this tunnel lost its connection.',
     action: 'Try again in a moment; the client keeps reconnecting.',
   },
   TUNNEL_BUSY: {
@@ -124,8 +121,8 @@ const ROWS = {
     status: 503,
     fault: 'client',
     retryable: true,
-    meaning: 'The tunnel or its client has reached its limit of open requests.',
-    action: 'Try again in a moment. The operator of the server can raise maxStreams.',
+    meaning: 'The tunnel or its client has too many open requests.',
+    action: 'Try again in a moment. The operator can raise maxStreams.',
   },
   SERVER_DRAINING: {
     wire: 15,
@@ -141,17 +138,16 @@ const ROWS = {
     fault: 'server',
     retryable: true,
     meaning: 'The server has reached its limit of visitor connections.',
-    action:
-      'Try again in a moment. The operator of the server can raise maxVisitors or the descriptor limit (ulimit -n).',
+    action: 'Try again in a moment. The operator can raise maxVisitors or the descriptor limit (ulimit -n).',
   },
   ADDRESS_LIMIT: {
     wire: 116,
     status: 503,
     fault: 'visitor',
     retryable: true,
-    meaning: 'This address opens more connections than the server accepts.',
+    meaning: 'This address opens too many connections.',
     action:
-      'Use one connection for several requests. The operator of the server can raise maxAddressVisitors and maxAddressRate.',
+      'Use one connection for several requests. The operator can raise maxAddressVisitors and maxAddressRate.',
   },
   DESCRIPTORS_SHORT: {
     wire: 117,
@@ -233,7 +229,7 @@ const ROWS = {
     fault: 'origin',
     meaning: 'The TLS connection to the app failed.',
     action:
-      'Trust the authority of its certificate with --app-ca (appCa), add it to the authorities of this system, or accept any certificate of the app with --app-insecure (appInsecure).',
+      'Trust its authority with --app-ca (appCa) or in this system, or accept any certificate of the app with --app-insecure (appInsecure).',
   },
   ORIGIN_NO_WEBSOCKET: {
     wire: 169,
@@ -279,15 +275,8 @@ const ROWS = {
     status: 501,
     fault: 'client',
     meaning:
-      'This client uses the JSON wire. The wire cannot carry this request, or the server has no JSON wire.',
+      'The JSON wire of this client cannot carry this request or response, or the server has no JSON wire.',
     action: 'Start the client without --wire json.',
-  },
-  RESPONSE_TOO_LARGE: {
-    wire: 31,
-    status: 502,
-    fault: 'origin',
-    meaning: 'The response is too large for the JSON wire.',
-    action: 'Start the client without --wire json: it then has no limit.',
   },
   // Sessions and carriers
   PROTOCOL_ERROR: {
@@ -402,9 +391,8 @@ const ROWS = {
     status: 429,
     fault: 'client',
     retryable: true,
-    meaning: 'The server has just refused too many tokens or registrations of this address or token.',
-    action:
-      'Stop the client that is refused, or correct its token, names and ports. Then try again in a few seconds.',
+    meaning: 'The server has refused too many tokens or registrations of this address or token.',
+    action: 'Correct the token, names and ports of the client. Then try again in a few seconds.',
   },
   TOKEN_EXPIRED: {
     wire: 245,
@@ -440,7 +428,7 @@ const ROWS = {
     wire: 121,
     status: 403,
     fault: 'user',
-    meaning: 'A server without tokens gives names and ports of this machine to everybody who reaches it.',
+    meaning: 'A server without tokens gives names and ports of this machine to everyone.',
     action:
       'Set a token (--token), listen on this machine only (--host 127.0.0.1), or open it on purpose (--open, or open = true in its file).',
   },
@@ -481,7 +469,7 @@ const ROWS = {
     fault: 'user',
     meaning: 'The certificate of the tunnel server is not trusted.',
     action:
-      'Trust its authority with --ca <file>, add it to the authorities of this system, or accept any certificate with --insecure.',
+      'Trust its authority with --ca <file> or in this system, or accept any certificate with --insecure.',
   },
   SERVER_SCHEME: {
     wire: 136,
@@ -489,14 +477,6 @@ const ROWS = {
     fault: 'user',
     meaning: "The server's port uses TLS and its address says http://, or the reverse.",
     action: 'Use https:// (or wss://) for a port with TLS, http:// (or ws://) for a port without.',
-  },
-  CONNECT_TIMEOUT: {
-    wire: 85,
-    status: 504,
-    fault: 'user',
-    retryable: true,
-    meaning: 'The tunnel server did not respond in time.',
-    action: 'Check the address and the network.',
   },
   TLS_INVALID: {
     wire: 86,
@@ -589,7 +569,7 @@ const ROWS = {
     fault: 'user',
     meaning: 'The certificate authority refused the request or the account.',
     action:
-      'Read its reason. For an account, check contact and external account binding, or remove the stored account. The server orders again later.',
+      'Read its reason. For an account, check contact and external account binding, or remove the stored account.',
   },
   ACME_RATE_LIMITED: {
     wire: 163,
@@ -606,7 +586,7 @@ const ROWS = {
     retryable: true,
     meaning: 'The certificate authority could not confirm that the name belongs to this server.',
     action:
-      'Check that the name points to this server, and that its ports 80 and 443 are reachable from outside. For DNS-01, check the zone.',
+      'Check that the name points to this server, and that ports 80 and 443 are open to the internet. For DNS-01, check the zone.',
   },
   CERTIFICATE_DELAYED: {
     wire: 167,
@@ -646,8 +626,7 @@ const ROWS = {
     fault: 'client',
     retryable: true,
     meaning: 'Another tunnel uses this host.',
-    action:
-      'Choose another host, or close the tunnel that uses it. After a lost connection, wait until its lease ends.',
+    action: 'Choose another host, or close that tunnel. After a lost connection, wait until its lease ends.',
   },
   HOST_NOT_POINTED_HERE: {
     wire: 179,
@@ -841,7 +820,7 @@ const ROWS = {
     retryable: true,
     meaning: 'The client is away, and its inbox cannot store another webhook.',
     action:
-      'Send it again later. Start the client, so that it gets the stored webhooks. If the server could not write, its log has the reason.',
+      'Start the client, so that it gets the stored webhooks. If the server could not write, its log has the reason.',
   },
   SIGNATURE_INVALID: {
     wire: 208,

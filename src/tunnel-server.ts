@@ -1,6 +1,7 @@
 // The server with all of its parts: the one place that knows them. Their order is that in which a request passes their layers.
 
 import { installAdmin } from './parts/admin/install.ts'
+import { installMetrics } from './parts/admin/measuring.ts'
 import { installBans } from './parts/bans/install.ts'
 import { installCluster } from './parts/cluster/install.ts'
 import { installCopies } from './parts/copies/install.ts'
@@ -10,13 +11,13 @@ import { installHttp3 } from './parts/http3/install.ts'
 import { installInbox } from './parts/inbox/install.ts'
 import { installJsonWire } from './parts/json-wire/install.ts'
 import { installLanes } from './parts/lanes/install.ts'
-import { installMetrics } from './parts/metrics/install.ts'
 import { installMiddlewares } from './parts/middlewares/install.ts'
 import { installObservers } from './parts/observers/install.ts'
 import { installPages } from './parts/pages/install.ts'
 import { installPatience } from './parts/patience/install.ts'
 import { installPressure } from './parts/pressure/install.ts'
 import { installPrivate } from './parts/private/install.ts'
+import { installProxyProtocol } from './parts/proxy-protocol/install.ts'
 import { installRewriting } from './parts/rewriting/install.ts'
 import { installShaping } from './parts/shaping/install.ts'
 import { installTiming } from './parts/timing/install.ts'
@@ -48,6 +49,7 @@ const PARTS: readonly Install[] = [
   installHttp2,
   installHttp3,
   installPrivate,
+  installProxyProtocol,
   installLanes,
 ]
 

@@ -42,7 +42,8 @@ const HABITS: Readonly<Record<string, RegExp>> = {
   'is no X': /(?<!\bthere )\b(?:is|are|was|were) no (?!longer|more|need|other|such)\w+/gi,
   'beside, stands in': /\bbeside\b|\bstands? (?:in|behind|beside|there|here)\b/gi,
   'literary words': /\b(?:sound|mend|unwell|hence|perhaps|elsewhere|afresh|anew|ceases?|began|therein)\b/gi,
-  'bare ratio': /(?<![\w.§×])\b[01]\.\d+(?= (?:of|and|to|in|with)\b|[,;).])(?![.\d])/g,
+  'bare ratio':
+    /(?<![\w.§×/]|(?:TLS|nginx|Bun|tunnels|version) (?:1\.\d (?:or|and) )?)\b[01]\.\d+(?= (?:of|and|to|in|with)\b|[,;).])(?![.\d])/g,
 }
 
 type Kind = 'comments' | 'messages' | 'documents'

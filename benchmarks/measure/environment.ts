@@ -1,6 +1,6 @@
 // The machine, the code and the versions behind a run: saved with every result, printed above every table.
 
-import { readFileSync } from 'node:fs'
+import { existsSync, readFileSync } from 'node:fs'
 import { cpus, release, totalmem } from 'node:os'
 import { join } from 'node:path'
 
@@ -12,6 +12,8 @@ export interface Environment {
   readonly cores: number
   readonly memoryGb: number
   readonly system: string
+  /** Of TCP: what a program has that chooses none. On Linux. */
+  readonly congestion?: string
   readonly bun: string
   readonly commit: string
   /** Hash of all that a figure depends on: the program, and the benchmarks without their report. */
@@ -19,6 +21,7 @@ export interface Environment {
   readonly tools: Readonly<Record<string, string>>
 }
 
+export const CONGESTION = '/proc/sys/net/ipv4/tcp_congestion_control'
 const CODE = ['src/**/*', 'bin/*', 'benchmarks/**/*.{ts,c,go,mjs,cjs,json}', 'package.json', 'bun.lock']
 const NO_CODE = /^benchmarks\/(?:results|report|report\.ts|.*node_modules)(?:\/|$)/
 
@@ -41,6 +44,7 @@ export async function environment(tools: Readonly<Record<string, string>> = {}):
     cores: cpus().length,
     memoryGb: Math.round(totalmem() / 2 ** 30),
     system: `${process.platform} ${release()}`,
+    ...(existsSync(CONGESTION) && { congestion: readFileSync(CONGESTION, 'utf8').trim() }),
     bun: Bun.version,
     // The result file itself is written by the run.
     commit:
@@ -52,5 +56,5 @@ export async function environment(tools: Readonly<Record<string, string>> = {}):
 }
 
 export function environmentLine(env: Environment): string {
-  return `${env.cpu}, ${env.cores} cores, ${env.memoryGb} GB, ${env.system}, Bun ${env.bun}, commit ${env.commit}, ${env.date}`
+  return `${env.cpu}, ${env.cores} cores, ${env.memoryGb} GB, ${env.system}${env.congestion ? `, TCP ${env.congestion}` : ''}, Bun ${env.bun}, commit ${env.commit}, ${env.date}`
 }

@@ -1,7 +1,7 @@
 // The one engine: tunnels started and checked, rounds interleaved, figures collected into tables.
 //
 // A stage is a set of tunnels in front of the same apps, and the rows that are measured on them. All tunnels of a stage
-// are up at once; in every round each row is measured on all of them in turn, every other round in reverse order. Rows
+// are up at once; in every round each row is measured on all of them in turn, from another one on in each round, every other round in reverse. Rows
 // that need a process that has done nothing yet start one for themselves.
 
 import { type OriginName, type Origins, startOrigins } from '../origin/origins.ts'
@@ -70,6 +70,9 @@ const [START_S, TAKE_S] = [2, 0.1]
 /** One peer hangs now and then right after its start. Every tunnel gets as many attempts. */
 const START_ATTEMPTS = 2
 
+/** The first stage of a suite is measured whatever time there is. */
+let hasMeasured = false
+
 /** `more`: tables of the suite that are measured by another call. `part`: of the time that is left, the share of this one. */
 export async function measure(
   stages: readonly Stage[],
@@ -86,18 +89,20 @@ export async function measure(
   const weightOf = ({ rows, peers }: Stage): number =>
     rows.length === 0
       ? 0
-      : peers.length *
-        rows.reduce(
-          (sum, { fresh, lasts = seconds, atMost = rounds }) =>
-            sum + Math.min(rounds, atMost) * (lasts + (fresh ? START_S : TAKE_S)),
-          START_S,
+      : rows.reduce(
+          (sum, row) => sum + Math.min(rounds, row.atMost ?? rounds) * secondsOf(row, peers),
+          peers.length * START_S,
         )
+  let isLate = false
   for (const [index, stage] of chosen.entries()) {
     if (stage.rows.length === 0 || stage.peers.length === 0 || interrupted.aborted) continue
-    if (tables.length > 0 && msLeft() === 0) {
+    const least = stage.peers.length * START_S + secondsOf(stage.rows[0]!, stage.peers)
+    isLate = hasMeasured && msLeft() < least * 1_000
+    if (isLate) {
       say(`left out, the time is over: ${stage.rows.map(({ id }) => id).join(' ')}`)
       continue
     }
+    hasMeasured = true
     const weights = chosen.slice(index).map(weightOf)
     const share = weights[0]! / weights.reduce((sum, one) => sum + one, 0)
     const until = performance.now() + msLeft() * share * part
@@ -111,8 +116,13 @@ export async function measure(
     ({ peers, rows }) => rows.length > 0 && peers.some(({ role }) => role === 'ours'),
   )
   const isMeasured = own.some(({ cells }) => Object.values(cells).some(cell => typeof cell === 'object'))
-  if (isOursWanted && !isMeasured && !interrupted.aborted) fault('nothing of it was measured')
+  if (isOursWanted && !isMeasured && !isLate && !interrupted.aborted) fault('nothing of it was measured')
   return { tables, versions }
+}
+
+/** Estimates one round of a row with all its tunnels. */
+function secondsOf({ fresh, lasts = seconds }: Row, peers: readonly Peer[]): number {
+  return peers.length * (lasts + (fresh ? START_S : TAKE_S))
 }
 
 /** Rows on several roads share the word in front. */
@@ -133,7 +143,7 @@ class StageRun {
   readonly #until: number
   #present: readonly Peer[] = []
 
-  /** What would end after `until` does not begin, but for the first round of a row that begins before it. */
+  /** What would end after `until` does not begin, but for the first round of the first row. */
   constructor(stage: Stage, versions: Record<string, string>, until: number) {
     this.#stage = stage
     this.#versions = versions
@@ -149,15 +159,20 @@ class StageRun {
       /** What one round of a row took, by its id. */
       const tookMs = new Map<string, number>()
       for (let round = 0; round < rounds && !interrupted.aborted; round++) {
-        const order = round % 2 ? this.#present.toReversed() : this.#present
+        // Each tunnel comes first and last once, and behind another one in every other round.
+        const turned = this.#present.map((_, at, all) => all[(at + round) % all.length]!)
+        const order = round % 2 ? turned.toReversed() : turned
         for (const row of this.#stage.rows.filter(({ atMost = rounds }) => round < atMost)) {
           const began = performance.now()
-          if (round === 0 && row !== this.#stage.rows[0] && began > this.#until) {
-            say(`${row.title}: left out, the time is over`)
+          // A round that would not be whole is none; one of a shorter row may be.
+          const takes =
+            round === 0
+              ? secondsOf(row, this.#present) * 1_000
+              : (tookMs.get(row.id) ?? Number.POSITIVE_INFINITY)
+          if (began + takes > this.#until && !(round === 0 && row === this.#stage.rows[0])) {
+            if (round === 0) say(`${row.title}: left out, the time is over`)
             continue
           }
-          // A round that would not be whole is none; one of a shorter row may be.
-          if (round > 0 && began + (tookMs.get(row.id) ?? Number.POSITIVE_INFINITY) > this.#until) continue
           for (const peer of order) await this.#take(row, peer, round, origins)
           tookMs.set(row.id, performance.now() - began)
         }

@@ -3,7 +3,7 @@
 import { refuse } from '../measure/suite.ts'
 import { caddyHop, direct, haproxyHop, nginxHop } from './floors.ts'
 import { classic, ferrotunnel, ferrotunnelStock, frpHttp, piko, sish } from './http.ts'
-import { oursCli, oursCliPlain, oursJson, oursLibrary, oursPlain } from './ours.ts'
+import { oursBinary, oursCli, oursCliPlain, oursJson, oursLibrary, oursPlain } from './ours.ts'
 import type { Peer } from './peer.ts'
 import { bore, chisel, frpBest, frpMux, frpStock, ratholeBest, ratholeStock, wstunnel } from './tcp.ts'
 
@@ -22,7 +22,7 @@ export const TCP_PEERS: readonly Peer[] = [
 ]
 export const HTTP_PEERS: readonly Peer[] = [frpHttp, piko, ferrotunnel, ferrotunnelStock, sish, classic]
 
-export const ALL: readonly Peer[] = [...FLOORS, ...OURS, oursJson, ...TCP_PEERS, ...HTTP_PEERS]
+export const ALL: readonly Peer[] = [...FLOORS, ...OURS, oursBinary, oursJson, ...TCP_PEERS, ...HTTP_PEERS]
 export const ACCELERATOR_OFF: readonly Peer[] = [oursPlain, oursCliPlain]
 
 /** What a smoke run is content with. */

@@ -3,16 +3,17 @@
 import { join } from 'node:path'
 import { freePort } from '../measure/ports.ts'
 import { certificate } from './certificate.ts'
-import { packagedCommand } from './packaged.ts'
+import { packagedBinary, packagedCommand } from './packaged.ts'
 import { eachPort, endpoint, type Peer, type Plan, type Ports, type Program, type Site } from './peer.ts'
 
 const FOLDER = join(import.meta.dir, '../ours')
-/** Built by `detect`. */
-let command = ''
+/** Built by `detect`: of the package, and the single executable. */
+let command: readonly string[] = []
+let executable: readonly string[] = []
 
 export interface OursOptions {
   /** The programs that users start, `localtunnels server` and `localtunnels PORT`, in place of the library. */
-  readonly cli?: 'piped' | 'terminal'
+  readonly cli?: 'piped' | 'terminal' | 'binary'
   readonly wire?: 'json'
   /** Tunnels of ports: for what is not HTTP; or private services, with the end of each beside the visitors. */
   readonly raw?: 'tcp' | 'udp' | 'private'
@@ -41,7 +42,8 @@ export function ours(name: string, how: string, options: OursOptions = {}): Peer
     how,
     ...(options.tls && { tls: true }),
     detect: async () => {
-      if (options.cli) command = await packagedCommand()
+      if (options.cli === 'binary') executable = [await packagedBinary()]
+      else if (options.cli) command = ['bun', await packagedCommand()]
       return { version: 'this commit' }
     },
     plan: (ports, site) => plan(options, ports, site),
@@ -146,7 +148,7 @@ function commandLine(options: OursOptions, port: number, server: string, site: S
   const env = { HOME: home, XDG_STATE_HOME: home, XDG_CONFIG_HOME: home, NO_COLOR: '', ...options.env }
   const terminal = options.cli === 'terminal'
   const run = (flags: readonly string[]): Program => ({
-    command: ['bun', command, ...flags],
+    command: [...(options.cli === 'binary' ? executable : command), ...flags],
     cwd: home,
     env,
     ...(terminal && { terminal }),
@@ -200,6 +202,13 @@ export const oursCli: Peer = ours(
   '`localtunnels server` and `localtunnels PORT`, of the package, piped',
   {
     cli: 'piped',
+  },
+)
+export const oursBinary: Peer = ours(
+  'ours-binary',
+  'the same as a single executable, without a runtime beside it',
+  {
+    cli: 'binary',
   },
 )
 export const oursTerminal: Peer = ours('ours-cli-tty', 'the same on a terminal', { cli: 'terminal' })

@@ -92,11 +92,11 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
   constructor(options: TunnelClientOptions, installs: readonly object[] = []) {
     super()
     checkNames(options, CLIENT_NAMES, 'TunnelClient', CLIENT_HINTS)
-    const settings = clientSettings(options, process.env, dial)
     this.#parts = new Parts(installs, {
       options,
       failed: error => this.emit('error', error),
     })
+    const settings = clientSettings(options, process.env, dial, this.#parts.originOf)
     const lanes = this.#parts.all.find(part => part.lanes !== undefined)?.lanes
     this.#settings = { ...settings, lanes }
     this.#servers = new Servers(this.#settings, this.#parts.textWire)
@@ -119,7 +119,7 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
   }
 
   /**
-   * Connects and registers. Rejects with `SERVER_UNREACHABLE`, `SERVER_REFUSED`, `SERVER_UNTRUSTED`, `SERVER_SCHEME`, `CONNECT_TIMEOUT`, `TOKEN_REFUSED`,
+   * Connects and registers. Rejects with `SERVER_UNREACHABLE`, `SERVER_REFUSED`, `SERVER_UNTRUSTED`, `SERVER_SCHEME`, `TOKEN_REFUSED`,
    * `NAME_TAKEN`, `NAME_RESERVED`, `NOT_ALLOWED`, `PROXY_FAILED`, `PROXY_AUTH_REFUSED`, with `OPTION_INVALID` when there is no tunnel to register, or with
    * `STATE_INVALID` when it is connected already; nothing goes on in the background then, and `connect` may be called
    * again.
@@ -202,7 +202,7 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
   async http(options: HttpTunnelOptions): Promise<Tunnel> {
     if (options.later) throw new TunnelError('OPTION_INVALID', "later is for the client's own tunnel.")
     checkNames(options, HTTP_NAMES, 'http()', CLIENT_HINTS)
-    return this.add(() => httpTunnel(options, {}, dial))
+    return this.add(() => httpTunnel(options, {}, dial, this.#parts.originOf))
   }
 
   /** Adds a TCP tunnel. Rejects also with `PORT_TAKEN`, `NOT_ALLOWED`, `CLIENT_LIMIT`, `KIND_REFUSED`. */
@@ -252,7 +252,7 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
     if (options.later)
       throw new TunnelError('OPTION_INVALID', 'forward() says where the app is, and not later.')
     checkNames(options, ORIGIN_NAMES, 'forward()')
-    this.#late.lead(originOf(options, dial))
+    this.#late.lead(originOf(options, dial, this.#parts.originOf))
   }
 
   /** The name that it was granted: the wished one, or another when it was taken. */
@@ -263,6 +263,11 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
   /** Whether tunnels are registered and the connection is up: `getState()` is `connected`. */
   isConnected(): boolean {
     return this.#state === 'connected'
+  }
+
+  /** The smallest round trip to the server since the connection opened, in milliseconds. 0: not measured yet. */
+  get roundTripMs(): number {
+    return this.#connection?.roundTripMs ?? 0
   }
 
   /**
@@ -418,7 +423,9 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
     } catch (error) {
       connection.terminate()
       if (signal.aborted) throw stopped()
-      throw isTooLate ? new TunnelError('CONNECT_TIMEOUT') : error
+      throw isTooLate
+        ? new TunnelError('SERVER_UNREACHABLE', 'The tunnel server did not respond in time.')
+        : error
     } finally {
       clearTimeout(timer)
       signal.removeEventListener('abort', stop)

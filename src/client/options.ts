@@ -1,9 +1,8 @@
 // Everything a TunnelClient can be notified, with the defaults.
 
 import type { GuardOptions, WebhookRule } from '../guard.ts'
+import type { HandlerServer, WebSocketHandlers } from './contracts/handler.ts'
 import type { ClientLimits } from './limits.ts'
-import type { WebSocketHandlers } from './origins/app-websocket.ts'
-import type { HandlerServer } from './origins/upgrades.ts'
 
 /**
  * Responds to a request in process: the `fetch` of Hono, Elysia, or a plain function. Bodies stream both ways and `request.signal`
@@ -75,7 +74,7 @@ export interface OriginOptions {
    */
   readonly rewrite?: readonly ('location' | 'cookies' | 'referer' | 'origin' | 'destination')[]
   /**
-   * The path that is removed from the visitor's path, such as `/app`. Default none. Requests outside it are unchanged.
+   * The path that is removed from the visitor's path, such as `/app`. Default none. Requests for other paths get 404 `FILTERED_OUT`.
    */
   readonly stripPrefix?: string
   /** Path that the app gets in front of the visitor's path, such as `/app`. Default none. It does not control access. Not a path: `OPTION_INVALID`. */
@@ -442,7 +441,7 @@ export interface TunnelClientOptions extends HttpTunnelOptions {
    * one the carrier is made by `ws`, and bulk stays on it, because links would not go that way.
    */
   readonly agent?: object
-  /** The time from the dial to the registration. Default 10,000 ms. If exceeded: `CONNECT_TIMEOUT`. */
+  /** The time from the dial to the registration. Default 10,000 ms. If exceeded: `SERVER_UNREACHABLE`. */
   readonly connectTimeoutMs?: number
   /** Whether to reconnect after a lost connection. Default `true`: tries without limit, first at once, then with full jitter. */
   readonly reconnect?: boolean
@@ -495,14 +494,11 @@ export type TunnelState = 'idle' | 'connecting' | 'connected' | 'reconnecting' |
 
 /** The events of a TunnelClient. */
 export interface TunnelClientEvents {
-  /**
-   * Called when the server routes the URL (of the first tunnel) to this client; also after each reconnect. Whether visitors get
-   * there, `probe()` says.
-   */
+  /** Called when the server routes the URL (of the first tunnel) to this client; also after each reconnect. */
   connected: { readonly url: string; readonly subdomain: string; readonly wire: 'streams' | 'json' }
   /**
-   * A tunnel is granted: at first, after each reconnect (its address may be another), and when the server moves it to another
-   * URL. A tunnel that the server revokes is an `error` with the code; the last one is `close`.
+   * A tunnel is granted: at first, after each reconnect, and when it moves to another URL. A tunnel that the server revokes is
+   * an `error`; the last one is `close`.
    */
   registered: {
     readonly kind: 'http' | 'tcp' | 'udp' | 'tls'
@@ -510,18 +506,15 @@ export interface TunnelClientEvents {
     readonly url: string
   }
   /**
-   * Visitors do not reach the first tunnel by its public URL, though the client is connected: two probes in a row failed. Or, after that,
-   * they reach it again. While this event has a listener the client asks every `probeIntervalMs`. HTTP tunnels only.
+   * Visitors do not reach the first tunnel by its public URL, though the client is connected: two probes in a row failed. Or
+   * they reach it again. The client asks every `probeIntervalMs` while this event has a listener. HTTP tunnels only.
    */
   reach: { readonly url: string; readonly isReachable: boolean }
   /** The carrier is gone. */
   disconnected: { readonly error?: Error }
   /** Called when another attempt begins after `delayMs`. */
   reconnecting: { readonly attempt: number; readonly delayMs: number }
-  /**
-   * A visitor's request arrived, or the server refused it before (a guard, a limit): then `response` follows at once, with
-   * the code. In a pool the first client gets what was refused.
-   */
+  /** A visitor's request arrived, or the server refused it before: then `response` follows at once, with the code. */
   request: {
     readonly id: number
     /** The name of the tunnel. */
@@ -531,7 +524,7 @@ export interface TunnelClientEvents {
     readonly method: string
     readonly path: string
   }
-  /** The app switched protocols, mostly to WebSocket. Its `response`, with status 101, comes when that is closed. */
+  /** The app switched protocols. Its `response`, with status 101, comes when that is closed. */
   upgraded: {
     readonly id: number
     readonly tunnel: string
@@ -540,10 +533,9 @@ export interface TunnelClientEvents {
     readonly path: string
   }
   /**
-   * Called when a response is complete, or failed: then `error` has the code, and `reason` the fault of the app's response, if
-   * that is the cause. `CANCELLED`: the visitor left; `status` is 0 when there was no response yet. `CARRIER_LOST`: the
-   * connection to the server was lost, and `status` and `bytes` are 0. `bytes` went to the visitor. `event`: the name of a
-   * webhook's event or GraphQL operation, with `inspect` only.
+   * Called when a response is complete, or failed: then `error` has the code, and `reason` the fault of the app's response.
+   * `CANCELLED`: the visitor left; `status` is 0 when there was no response yet. `CARRIER_LOST`: `status` and `bytes` are 0.
+   * `bytes` went to the visitor. `event`: the name of a webhook's event or GraphQL operation, with `inspect` only.
    */
   response: {
     readonly id: number
@@ -559,10 +551,9 @@ export interface TunnelClientEvents {
     readonly event?: string
   }
   /**
-   * Requests above `reportRate` a second, which have no events of their own: how many started and ended (`requests`) since
-   * the last such event, and how many are in progress. `errors`: those with a status of 500 or above, or a code other than
-   * `CANCELLED`. With the `response` events the numbers are exact; what was in progress when the connection was lost counts
-   * as an error.
+   * Requests above `reportRate` a second, which have no events of their own: how many started and ended (`requests`) since the
+   * last such event, and how many are in progress. `errors`: those with a status of 500 or above, or a code other than
+   * `CANCELLED`.
    */
   requests: {
     readonly started: number

@@ -17,6 +17,8 @@ export interface Hop {
   readonly hostHeader: string
   /** The bytes that `forwardRequestHead` keeps between requests of a connection. */
   tail?: { readonly hostWithPort: string; readonly bytes: Uint8Array }
+  /** The network of the address, kept between requests of a connection. */
+  network?: string
 }
 
 /** The maximum size of our own lines: Host and the forwarding ones, with hosts of at most 300 bytes. */

@@ -42,12 +42,13 @@ async function startProcess(): Promise<LocalServer> {
   const { tmpdir } = await import('node:os')
   const isSource = import.meta.url.endsWith('.ts')
   const server = new URL(`../index.${isSource ? 'ts' : 'js'}`, import.meta.url).href
+  // `console.log` colours a number where FORCE_COLOR is set, as Playwright and many CI systems do.
   const program = `
     const { TunnelServer } = await import(${JSON.stringify(server)})
     const server = new TunnelServer(${JSON.stringify(SERVER_OPTIONS)})
     process.stdin.on('end', () => process.exit()).resume()
     await server.start()
-    console.log(server.port)
+    process.stdout.write(String(server.port))
   `
   // In a folder without configuration for Bun: what a project has there is not for this program.
   const child = spawn('bun', ['--no-env-file', '--config=/dev/null', '-e', program], {
@@ -66,7 +67,7 @@ async function startProcess(): Promise<LocalServer> {
     child.once('exit', code =>
       reject(new TunnelError('INTERNAL', `The server of the test ended at once (${code}).`)),
     )
-    child.stdout.once('data', bytes => resolve(Number(String(bytes).trim())))
+    child.stdout.once('data', bytes => resolve(Number(bytes)))
   })
   // A test runner that forgets it can still end.
   child.unref()

@@ -36,8 +36,13 @@ const PROXIES: readonly (readonly [name: string, language: string, start: StartP
   [
     'nginx',
     'nginx',
-    (text, here, _dir, port) =>
-      startNginx(replaced(text, [['listen 443', `listen 127.0.0.1:${port}`], ...here])),
+    (text, here, _dir, port) => {
+      const [, visitors = ''] = /```nginx\n([\s\S]*?)```/.exec(page) ?? []
+      const own = visitors
+        .replace('tunnel.example *.tunnel.example', '*.site.example')
+        .replaceAll('tunnel.example', 'site.example')
+      return startNginx(replaced(own + text, [['listen 443', `listen 127.0.0.1:${port}`], ...here]))
+    },
   ],
   [
     'caddy',

@@ -68,7 +68,7 @@ describe('server', () => {
   })
 
   test('without a token, on addresses that others reach, does not start', async () => {
-    for (const args of [[], ['--host', '::'], ['--domain', 'tunnel.example']]) {
+    for (const args of [[], ['--host', '::'], ['--domain', 'tunnel.localhost']]) {
       const { stdout, stderr, exitCode } = await finish(['server', '--port', '0', ...args])
       expect(stderr).toMatch(/^error OPEN_SERVER: .*--token.*--host 127\.0\.0\.1.*--open/)
       expect([stdout, exitCode]).toEqual(['', 2])
@@ -80,6 +80,7 @@ describe('server', () => {
       ['--public-url', 'https://tunnel.example'],
       ['--base-path', '/tunnel'],
       ['--trusted-proxy', '127.0.0.1'],
+      ['--domain', 'localhost', '--domain', 'tunnel.example'],
     ]
     for (const args of flags) {
       const { stdout, stderr, exitCode } = await finish([

@@ -342,8 +342,8 @@ describe('an answer', () => {
     [
       'too large for a message',
       'HTTP/1.1 200 OK\r\nContent-Length: 60000000\r\n\r\n',
-      502,
-      'RESPONSE_TOO_LARGE',
+      501,
+      'WIRE_UNSUPPORTED',
     ],
   ] as const) {
     test(`${what} is ${status} ${error}`, async () => {

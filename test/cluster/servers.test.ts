@@ -200,10 +200,10 @@ test('a visitor that leaves in the middle is gone at the app, too', async () => 
   app.close()
 })
 
-test('the deadline of the server where a visitor comes ends its request at the app, too', async () => {
+test('the longest time of the server where a visitor comes ends its request at the app, too', async () => {
   await using cluster = new TestCluster()
   const a = await cluster.server({ limits: { originTimeoutMs: 600_000 } })
-  const b = await cluster.server({ limits: { originTimeoutMs: 1_000 } })
+  const b = await cluster.server({ limits: { originTimeoutMs: 1_000, maxResponseTimeoutMs: 1_000 } })
   const cancelled = Promise.withResolvers<void>()
   const app = createServer((_request, answer) => void answer.on('close', () => cancelled.resolve()))
   await new Promise<void>(resolve => app.listen(0, '127.0.0.1', resolve))
@@ -336,7 +336,7 @@ test('the operator sees the servers that live; one that is alone says so', async
   expect((await askAdmin(alone, '/nodes')).body).toEqual({ isClustered: false, nodes: [] })
 })
 
-test('each operator sees the busiest tunnels of all servers; a pool has one row, and a server that ends takes its own along', async () => {
+test('each operator sees the tunnels and clients of all servers; a pool has one row, and a server that ends takes its own along', async () => {
   await using cluster = new TestCluster()
   const admin = adminOptions()
   const a = await cluster.server({ admin })
@@ -362,6 +362,8 @@ test('each operator sees the busiest tunnels of all servers; a pool has one row,
   ])
   const { body } = await askAdmin(a, '/views/tunnels?q=blog')
   expect(body).toMatchObject({ matching: 1, head: { counts: { servers: 2 } } })
+  const { rows } = (await askAdmin(a, '/views/clients?q=blog')).body
+  expect(rows).toEqual([expect.objectContaining({ server: self.id, tunnels: ['blog'] })])
   const { status } = await askAdmin(a, '/tunnels/blog', { method: 'DELETE' })
   expect(status).toBe(404)
   await b.stop()
@@ -376,9 +378,12 @@ test('graphs of one server show the traffic of all, of one of them, and where ea
   const row = (requests: number) => ({ tunnel: 'shop', requests, errors: 1, bytesIn: 10, bytesOut: 20 })
   ownStore.add(now - 10 * MINUTE_MS, [row(5)])
   for (const minutes of [10, 20]) farStore.add(now - minutes * MINUTE_MS, [row(7)])
+  for (const tunnel of ['', 'blog'])
+    farStore.add(now - 20 * MINUTE_MS, [{ ...row(tunnel === '' ? 0 : 3), tunnel }])
   const a = await cluster.server({ admin: adminOptions({ store: ownStore }) })
   const intervals = spyOn(globalThis, 'setInterval')
   const b = await cluster.server({ admin: adminOptions({ store: farStore }) })
+  await cluster.client({ server: b.url, subdomain: 'blog', fetch: echo })
   const reports = intervals.mock.calls
     .filter(([, ms]) => ms === 10_000)
     .map(([report]) => report as () => void)
@@ -393,10 +398,15 @@ test('graphs of one server show the traffic of all, of one of them, and where ea
   for (const report of [...reports, ...reports]) report()
   while ((await requests(`&server=${id}`)).length < 2) await Bun.sleep(1)
   expect([await requests(''), await requests(`&server=${id}`), await requests('&tunnel=shop')]).toEqual([
-    [12, 7],
-    [7, 7],
+    [12, 10],
+    [7, 10],
     [5],
   ])
+  // Nobody has looked at it before: its server reports it at once.
+  expect(await requests('&tunnel=blog')).toEqual([3])
+  const { open } = (await askAdmin(a, '/views/tunnels?tunnel=blog')).body
+  expect(open.clients).toHaveLength(1)
+  expect(open.series.points.filter((one: { requests: number } | null) => one?.requests)).toHaveLength(1)
   const { body } = await askAdmin(a, `/views/traffic?server=${id}`)
   expect(body.servers).toHaveLength(2)
   expect(body.series.points.filter((one: { requests: number } | null) => one?.requests)).toHaveLength(2)

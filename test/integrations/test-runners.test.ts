@@ -42,7 +42,7 @@ async function exampleFor(runner: string): Promise<string> {
   return example.replace('bun:test', runner)
 }
 
-async function run(cmd: readonly string[]) {
+async function run(cmd: readonly string[], more: { readonly FORCE_COLOR?: string } = {}) {
   const { PATH = '', HOME = '' } = process.env
   // What a developer has set is not for tests: they would go out to that server.
   const env = {
@@ -50,6 +50,7 @@ async function run(cmd: readonly string[]) {
     HOME,
     TUNNEL_SERVER: 'http://nowhere.invalid',
     TUNNEL_TOKEN: 'x',
+    ...more,
   }
   const child = Bun.spawn({
     cmd: [...cmd],
@@ -73,9 +74,12 @@ test('the example passes in bun test', async () => {
 testWith(['node'], 'the example passes in vitest, on Node', async () => {
   await Bun.write(join(project, 'vitest.spec.ts'), await exampleFor('vitest'))
   const vitest = join(project, 'node_modules/vitest/vitest.mjs')
-  const { exitCode, output } = await run(['node', vitest, 'run', '--no-color', 'vitest.spec.ts'])
-  expect(output).toContain('1 passed')
-  expect(exitCode).toBe(0)
+  // Playwright sets FORCE_COLOR for its tests, and so do many CI systems.
+  for (const more of [{}, { FORCE_COLOR: '1' }] as Record<string, string>[]) {
+    const { exitCode, output } = await run(['node', vitest, 'run', '--no-color', 'vitest.spec.ts'], more)
+    expect(output).toContain('1 passed')
+    expect(exitCode).toBe(0)
+  }
 })
 
 testWith(['node', 'chromium'], 'a browser of Playwright visits it, on Node', async () => {

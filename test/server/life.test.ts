@@ -47,6 +47,7 @@ test.each([
   { publicUrl: 'https://tunnel.example' },
   { basePath: '/tunnel' },
   { trustedProxies: ['127.0.0.1'] },
+  { domains: ['tunnel.example'] },
 ])('behind a proxy the loopback is not enough: %j', async options => {
   const warnings: TunnelError[] = []
   const server = open(new TunnelServer({ port: 0, host: '127.0.0.1', ...options }))

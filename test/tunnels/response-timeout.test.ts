@@ -3,6 +3,7 @@
 import { expect, test } from 'bun:test'
 import { TunnelClient } from '../../src/index.ts'
 import { ask } from '../support/ask.ts'
+import { TestCluster } from '../support/clusters.ts'
 import { codeOf } from '../support/events.ts'
 import { closedAfterEach } from '../support/opened.ts'
 import { rejection } from '../support/rejection.ts'
@@ -17,7 +18,7 @@ const app = () => {
     hostname: '127.0.0.1',
     idleTimeout: 0,
     async fetch(request) {
-      await Bun.sleep(Number(new URL(request.url).pathname.slice(1)))
+      await Bun.sleep(Number(new URL(request.url).pathname.replaceAll('/', '')))
       return new Response('late')
     },
   })
@@ -56,6 +57,27 @@ test('with middlewares it is the same time', async () => {
   }
   await using tunnel = await startTunnel({ port: app(), responseTimeoutMs: 20_000 }, { server })
   expect((await ask(tunnel.port, tunnel.host, { path: '/2500' })).status).toBe(200)
+})
+
+test('with names or paths of the app it is the same time', async () => {
+  const server = { limits: { originTimeoutMs: 500, maxResponseTimeoutMs: 20_000 } }
+  const ways = { addPrefix: '/1', hostHeader: 'app.lan', responseTimeoutMs: 20_000 }
+  await using tunnel = await startTunnel({ port: app(), ...ways }, { server })
+  expect((await ask(tunnel.port, tunnel.host, { path: '/500' })).status).toBe(200)
+})
+
+test('in a cluster it is the time of the service, and of the server of its client, wherever the visitor comes', async () => {
+  await using cluster = new TestCluster()
+  const own = await cluster.server({ limits: { originTimeoutMs: 1_000, maxResponseTimeoutMs: 20_000 } })
+  const other = await cluster.server({ limits: { originTimeoutMs: 500, maxResponseTimeoutMs: 20_000 } })
+  const shared = { server: `http://127.0.0.1:${own.port}`, port: app() }
+  await cluster.client({ ...shared, subdomain: 'slow', responseTimeoutMs: 20_000 })
+  await cluster.client({ ...shared, subdomain: 'plain' })
+  expect((await ask(other.port, 'slow.localhost', { path: '/2000' })).status).toBe(200)
+  expect((await ask(other.port, 'plain.localhost', { path: '/600' })).status).toBe(200)
+  expect(await ask(other.port, 'plain.localhost', { path: '/60000' })).toMatchObject({
+    code: 'ORIGIN_TIMEOUT',
+  })
 })
 
 test('more than the bound is refused, with the bound in words, and a bound of 0 is none', async () => {

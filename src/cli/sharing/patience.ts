@@ -12,7 +12,6 @@ export const MAX_PAUSE_MS = 5_000
 /** The codes of failures that pass when a server starts, or the network comes. */
 const PASSING: ReadonlySet<ErrorCode> = new Set([
   'SERVER_UNREACHABLE',
-  'CONNECT_TIMEOUT',
   'SERVER_DRAINING',
   'CARRIER_LOST',
   'CLUSTER_UNREACHABLE',

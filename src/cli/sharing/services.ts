@@ -172,7 +172,8 @@ export class Services {
     // Only a response or a refusal to the first datagram shows whether anything listens on UDP, and the end of a private service listens here.
     if (config.kind === 'udp' || config.kind === 'connect') return
     running.watch = this.#watch(config.name, target)
-    void running.watch.check()
+    // The first list of services also says which app is not there.
+    await running.watch.check()
   }
 
   #watch(service: string, target: Target): OriginWatch {
@@ -218,9 +219,16 @@ export function openTunnel<Made>(
 
 function routesOf({ routes, ...options }: HttpServiceOptions): Pick<HttpTunnelOptions, 'routes'> {
   if (routes === undefined) return {}
-  const all = Object.entries(routes).map(([path, { protocol, ...address }]) => [
-    path,
-    { ...addressTarget({ ...address, ...appTlsOf(options) }).options, ...(protocol && { protocol }) },
-  ])
+  const all = Object.entries(routes).map(
+    ([path, { protocol, stripPrefix = '', addPrefix = '', ...address }]) => [
+      path,
+      {
+        ...addressTarget({ ...address, ...appTlsOf(options) }).options,
+        ...(protocol && { protocol }),
+        stripPrefix,
+        addPrefix,
+      },
+    ],
+  )
   return { routes: Object.fromEntries(all) }
 }

@@ -23,7 +23,7 @@ export interface CarrierRequest {
   readonly token?: string | undefined
   /** Subprotocols to offer, best first. */
   readonly protocols: readonly string[]
-  /** The time from the first packet to the response, in milliseconds. If exceeded: `CONNECT_TIMEOUT`. */
+  /** The time from the first packet to the response, in milliseconds. If exceeded: `SERVER_UNREACHABLE`. */
   readonly timeoutMs: number
   /** The proxy on the way, for messages. */
   readonly proxyLabel?: string | undefined
@@ -39,7 +39,7 @@ export type AcceptCarrier = (carrier: TextCarrier, protocol: string) => CarrierH
 
 /**
  * Dials the server and asks for a WebSocket. Resolves with the subprotocol picked, after `accept`. Rejects with
- * `SERVER_UNREACHABLE`, `SERVER_UNTRUSTED`, `SERVER_SCHEME`, `CONNECT_TIMEOUT`, `TOKEN_REFUSED`, `SERVER_REFUSED`, `OPTION_INVALID`, or the code that a
+ * `SERVER_UNREACHABLE`, `SERVER_UNTRUSTED`, `SERVER_SCHEME`, `TOKEN_REFUSED`, `SERVER_REFUSED`, `OPTION_INVALID`, or the code that a
  * server of ours named.
  */
 export type OpenCarrier = (request: CarrierRequest, accept: AcceptCarrier) => Promise<string>

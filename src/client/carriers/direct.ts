@@ -191,9 +191,9 @@ class Upgrade implements SocketHandler {
   #timedOut(): TunnelError {
     const { proxyLabel } = this.#request
     if (this.#socket !== undefined || proxyLabel === undefined)
-      return new TunnelError('CONNECT_TIMEOUT', `${labelOf(this.#request)} did not answer in time.`)
+      return new TunnelError('SERVER_UNREACHABLE', `${labelOf(this.#request)} did not respond in time.`)
     const detail = `The proxy ${proxyLabel} gave no connection to the tunnel server in time.`
-    return new TunnelError('CONNECT_TIMEOUT', detail)
+    return new TunnelError('SERVER_UNREACHABLE', detail)
   }
 
   #fail(error: TunnelError): void {

@@ -225,7 +225,7 @@ export class StreamsConnection implements Connection {
     await Promise.all([...this.#granted.keys()].map(tunnel => this.#giveBack(tunnel)))
   }
 
-  /** The origin stays known in the meantime: a request may be coming here when the server reads of the release. */
+  /** The origin stays known until then, because a request may be in transit when the server reads the release. */
   #giveBack(tunnel: number): Promise<void> {
     const known = this.#leaving.get(tunnel)
     if (known !== undefined) return known.over
@@ -266,6 +266,10 @@ export class StreamsConnection implements Connection {
 
   watch(on: boolean, rate: number): void {
     this.#session.sendControl(encodeControl({ type: 'watch', on, ...(on && rate > 0 && { rate }) }))
+  }
+
+  get roundTripMs(): number {
+    return this.#session.roundTripMs
   }
 
   checkAlive(withinMs: number): void {

@@ -147,7 +147,8 @@ function urlHost(host = 'localhost'): string {
 }
 
 function failureOf(error: Error, request: CarrierRequest): TunnelError {
-  if (error.message.includes('handshake has timed out')) return new TunnelError('CONNECT_TIMEOUT')
+  if (error.message.includes('handshake has timed out'))
+    return new TunnelError('SERVER_UNREACHABLE', 'The tunnel server did not respond in time.')
   // The faults that `ws` finds in a 101.
   if (/^Invalid|^Server sent|^Missing/.test(error.message)) {
     return new TunnelError('SERVER_REFUSED', undefined, { cause: error })

@@ -23,14 +23,14 @@ export const GUARD_ROWS = {
   },
   webhook: {
     provider: ["'standard' | 'stripe' | 'github' | 'slack' | 'shopify'", 'Provider of the webhooks; `standard`: Standard Webhooks, as Svix and others use', 'required'],
-    secret: ['secret text | list of secret text', 'Secret, as the provider shows it, such as `${STRIPE_SECRET}`. Several are valid during a replacement. It never leaves this machine', 'required'],
+    secret: ['secret text | list of secret text', 'Secret, as the provider shows it, such as `${STRIPE_SECRET}`. It never leaves this machine', 'required'],
     'tolerance-seconds': ['0-86400', 'Maximum age of a signature; `0`: any', '300'],
     'max-body': ['bytes 1+', 'Stored bytes of a body until its signature is checked', '`1MiB`'],
   },
   ways: {
     password: ['secret text', 'Sign-in method: a shared password of at least 6 characters', 'none'],
     bearer: ['set of secret token', 'Sign-in method: tokens of machines, each of at least 16 characters', 'none'],
-    'bearer-header': ['header', 'Header whose value is that token, such as `X-Api-Key`; the app does not get it', '`Authorization: Bearer`'],
+    'bearer-header': ['header', 'Header whose value is that token, such as `X-Api-Key`', '`Authorization: Bearer`'],
     jwt: ['table jwt', 'Sign-in method: tokens of an issuer', 'none'],
     links: ['flag', 'Sign-in method: signed links', '`false`'],
     login: ['table login', 'Sign-in method: accounts of an OpenID Connect issuer', 'none'],
@@ -52,7 +52,7 @@ export const GUARD_ROWS = {
     'request-headers': ['map header of header-value', "Header lines for the app, which replace the visitor's", 'none'],
     'response-headers': ['map header of header-value', 'Header lines added to responses', 'none'],
     session: ['duration 1000+', 'Time for which a browser stays signed in', '`12h`'],
-    secret: ['secret token', 'Key of sessions and links, at least 32 characters: with the same one they outlive the client, and the clients of a pool agree', 'made up at each start'],
+    secret: ['secret token', 'Key of sessions and links, at least 32 characters: with the same one they outlive the client', 'made up at each start'],
   },
   'login-provider': {
     issuer: ['url', 'URL of the OpenID Connect issuer', 'required'],

@@ -137,13 +137,13 @@ export class AdminApi {
     return allowed.length === 0 ? new Missing('There is no such operation.') : new MethodMissing(allowed)
   }
 
-  #traffic({ query }: Asked): Response {
+  async #traffic({ query }: Asked): Promise<Response> {
     const span = query.get('by') ?? 'minute'
     if (span !== 'minute' && span !== 'hour' && span !== 'day')
       throw new TunnelError('ADMIN_INVALID', 'by is minute, hour or day.')
     const limit = numberOf(query, 'limit', 60, MAX_ROWS)
     const [tunnel, server] = [query.get('tunnel'), query.get('server')]
-    const rows = this.#service.traffic(span satisfies Span, limit, {
+    const rows = await this.#service.traffic(span satisfies Span, limit, {
       ...(tunnel !== null && { tunnel }),
       ...(server !== null && { server }),
     })

@@ -1,26 +1,38 @@
-// Stores the last reports of the other servers of a cluster, so that each admin page shows them all: their busiest tunnels, and
-// the traffic of all their tunnels.
+// Stores the last reports of the other servers of a cluster, so that each admin page shows them all: their tunnels and clients,
+// the traffic of all their tunnels, and that of each tunnel whose graphs a page shows.
 
+import { deflateRawSync, inflateRawSync } from 'node:zlib'
+import { deferred } from '../../deferred.ts'
 import { objectIn } from '../../directory.ts'
 import { isRecentRow } from '../../measures.ts'
 import type { Span, Traffic } from '../../operations.ts'
 import type { Table } from '../../server/contracts/tables.ts'
-import type { TunnelRow } from './rows.ts'
+import type { ClientRow, TunnelRow } from './rows.ts'
 
 const REPORT_MS = 10_000
 /** A server that stops reporting is forgotten; three reports, so that a lost one means nothing. */
 const KEPT_MS = 3 * REPORT_MS
-/** Rows of one report, about 400 bytes each. */
-const MAX_REPORTED = 50
-export const MAX_SERVERS = 10_000
+/** Tunnels, and clients, of one report: the busiest, and the newest. Each takes about 130 bytes. */
+const MAX_REPORTED = 1_000
+/** The maximum size in bytes of a report that is read. */
+const MAX_REPORT_BYTES = 16 * 1024 * 1024
+/** Keys of the table: servers, and tunnels that are asked for. */
+export const MAX_KEYS = 10_000
+/** The key of a tunnel that is asked for has this before its name. */
+const ASKED = '?'
+/** The maximum number of tunnels whose traffic a server reports at once. */
+const MAX_ASKED = 20
+/** The maximum time in milliseconds until its server has reported. */
+const REPLY_MS = 2_000
 /** The times that graphs show: an hour, and a week. A row takes about 40 bytes. */
 const SPANS = { minute: [60_000, 60], hour: [3_600_000, 168] } as const
 
 /** A server's own part of what it reports. */
 export interface Reporter {
   ownTunnels(): readonly TunnelRow[]
-  /** Rows from `fromMs` on, the newest first. */
-  ownTraffic(span: Span, fromMs: number, limit: number): readonly Traffic[]
+  ownClients(): readonly ClientRow[]
+  /** Rows from `fromMs` on, the newest first; of one tunnel, or of all together. */
+  ownTraffic(span: Span, fromMs: number, limit: number, tunnel?: string): readonly Traffic[]
 }
 
 /** Time, requests, errors, bytes in and out, durations. */
@@ -29,15 +41,23 @@ type Rows = Record<keyof typeof SPANS, readonly Row[]>
 
 interface Report {
   readonly tunnels: readonly TunnelRow[]
+  readonly clients: readonly ClientRow[]
   readonly traffic: Rows
+  /** The traffic of tunnels that were asked for, by their names. */
+  readonly asked: Readonly<Record<string, Rows>>
 }
 
 export class FarRows {
   readonly #table: Table
   readonly #own: string
   readonly #timer: ReturnType<typeof setInterval>
+  readonly #stopListening: () => void
   /** The traffic as last reported: past rows do not change. */
   #traffic: Rows = { minute: [], hour: [] }
+  /** The tunnels whose traffic the last report has. */
+  #reported: readonly string[] = []
+  /** Reports that were read, by their texts. */
+  #read = new Map<string, Report>()
 
   /** Makes the rows. `own`: the id of this server. */
   constructor(table: Table, own: string, reporter: () => Reporter | undefined) {
@@ -45,37 +65,62 @@ export class FarRows {
     this.#own = own
     const report = () => {
       const from = reporter()
-      if (from === undefined) return
-      const busiest = from
-        .ownTunnels()
-        .toSorted((one, other) => other.recent.requests - one.recent.requests)
-        .slice(0, MAX_REPORTED)
-      // Numbers of clients mean something at their server alone.
-      const tunnels = busiest.map(row => ({ ...row, clients: [] }))
-      this.#traffic = { minute: this.#rows('minute', from), hour: this.#rows('hour', from) }
-      table.set(own, JSON.stringify({ tunnels, traffic: this.#traffic }), Date.now() + KEPT_MS)
+      if (from !== undefined) table.set(own, this.#report(from), Date.now() + KEPT_MS)
     }
     report()
     this.#timer = setInterval(report, REPORT_MS)
     this.#timer.unref()
+    this.#stopListening = table.onChange(() => {
+      const fresh = this.#asked().filter(name => !this.#reported.includes(name))
+      if (fresh.length === 0) return
+      if (
+        reporter()
+          ?.ownTunnels()
+          .some(({ name }) => fresh.includes(name))
+      )
+        report()
+    })
+  }
+
+  #report(from: Reporter): string {
+    const all = from.ownTunnels()
+    const busiest = all.toSorted((one, other) => other.recent.requests - one.recent.requests)
+    this.#reported = this.#asked().filter(asked => all.some(({ name }) => name === asked))
+    this.#traffic = { minute: this.#rows('minute', from), hour: this.#rows('hour', from) }
+    const rowsOf = (tunnel: string): Rows => ({
+      minute: from.ownTraffic('minute', 0, SPANS.minute[1], tunnel).map(rowOf),
+      hour: from.ownTraffic('hour', 0, SPANS.hour[1], tunnel).map(rowOf),
+    })
+    const report: Report = {
+      // Numbers of clients mean something at their server alone.
+      tunnels: busiest.slice(0, MAX_REPORTED).map(row => ({ ...row, clients: [] })),
+      clients: from.ownClients().slice(-MAX_REPORTED),
+      traffic: this.#traffic,
+      asked: Object.fromEntries(this.#reported.map(name => [name, rowsOf(name)])),
+    }
+    return deflateRawSync(JSON.stringify(report), { level: 1 }).toString('base64')
+  }
+
+  /** Returns the tunnels whose traffic a page asks for. */
+  #asked(): readonly string[] {
+    const names = this.#table.all().flatMap(({ key }) => (key.startsWith(ASKED) ? key.slice(1) : []))
+    return names.slice(0, MAX_ASKED)
   }
 
   #rows(span: keyof typeof SPANS, from: Reporter): readonly Row[] {
     const [ms, most] = SPANS[span]
     const [last, ...past] = this.#traffic[span]
     const fromMs = last?.[0] ?? Date.now() - ms * most
-    const fresh = from
-      .ownTraffic(span, fromMs, most)
-      .map(({ atMs, requests, errors, bytesIn, bytesOut, durations = [] }) => [
-        ...[atMs, requests, errors, bytesIn, bytesOut],
-        ...durations,
-      ])
-    return [...fresh, ...past].slice(0, most)
+    return [...from.ownTraffic(span, fromMs, most).map(rowOf), ...past].slice(0, most)
   }
 
-  /** Each with its server. */
-  all(): readonly TunnelRow[] {
+  /** The tunnels of other servers, each with its server. */
+  tunnels(): readonly TunnelRow[] {
     return this.#reports().flatMap(([server, { tunnels }]) => tunnels.map(row => ({ ...row, server })))
+  }
+
+  clients(): readonly ClientRow[] {
+    return this.#reports().flatMap(([server, { clients }]) => clients.map(row => ({ ...row, server })))
   }
 
   /** The traffic of one server, or of all others. */
@@ -86,17 +131,49 @@ export class FarRows {
       .flatMap(([, { traffic }]) => traffic[span].map(trafficOf))
   }
 
+  /** Resolves with the traffic of a tunnel at other servers: they report it when they are asked. `undefined`: one did not. */
+  async trafficOf(tunnel: string, span: Span): Promise<readonly Traffic[] | undefined> {
+    const holders = () =>
+      this.#reports().flatMap(([, report]) =>
+        report.tunnels.some(({ name }) => name === tunnel) ? [report] : [],
+      )
+    const isReported = () => holders().every(({ asked }) => asked[tunnel] !== undefined)
+    if (span === 'day' || holders().length === 0) return []
+    this.#table.set(ASKED + tunnel, this.#own, Date.now() + KEPT_MS)
+    if (!isReported()) {
+      const { promise, resolve } = deferred()
+      const stopListening = this.#table.onChange(() => isReported() && resolve())
+      const timer = setTimeout(resolve, REPLY_MS)
+      await promise
+      clearTimeout(timer)
+      stopListening()
+    }
+    if (!isReported()) return undefined
+    return holders().flatMap(({ asked }) => asked[tunnel]?.[span].map(trafficOf) ?? [])
+  }
+
   #reports(): readonly (readonly [server: string, report: Report])[] {
-    return this.#table
-      .all()
-      .flatMap(({ key, value }) => (key === this.#own ? [] : [[key, reportIn(value)] as const]))
+    const read = new Map<string, Report>()
+    const reports = this.#table.all().flatMap(({ key, value }) => {
+      if (key === this.#own || key.startsWith(ASKED)) return []
+      const report = this.#read.get(value) ?? reportIn(value)
+      read.set(value, report)
+      return [[key, report] as const]
+    })
+    this.#read = read
+    return reports
   }
 
   /** The others forget it at once. */
   stop(): void {
     clearInterval(this.#timer)
+    this.#stopListening()
     this.#table.end(this.#own)
   }
+}
+
+function rowOf({ atMs, requests, errors, bytesIn, bytesOut, durations = [] }: Traffic): Row {
+  return [atMs, requests, errors, bytesIn, bytesOut, ...durations]
 }
 
 function trafficOf([
@@ -112,12 +189,27 @@ function trafficOf([
 
 /** Servers of one cluster are of one version; whatever else the directory has is left out. */
 function reportIn(text: string): Report {
-  const { tunnels, traffic } = objectIn(text) ?? {}
-  const { minute, hour } = (traffic ?? {}) as Partial<Record<string, unknown>>
+  const { tunnels, clients, traffic, asked } = objectIn(inflated(text)) ?? {}
   return {
-    tunnels: Array.isArray(tunnels) ? tunnels.filter(isRow) : [],
-    traffic: { minute: rowsIn(minute), hour: rowsIn(hour) },
+    tunnels: Array.isArray(tunnels) ? tunnels.filter(isTunnel) : [],
+    clients: Array.isArray(clients) ? clients.filter(isClient) : [],
+    traffic: spansIn(traffic),
+    asked: Object.fromEntries(Object.entries(asked ?? {}).map(([name, rows]) => [name, spansIn(rows)])),
   }
+}
+
+function inflated(text: string): string {
+  try {
+    return inflateRawSync(Buffer.from(text, 'base64'), { maxOutputLength: MAX_REPORT_BYTES }).toString()
+  } catch {
+    // Not a report: it says nothing.
+    return ''
+  }
+}
+
+function spansIn(value: unknown): Rows {
+  const { minute, hour } = (value ?? {}) as Partial<Record<string, unknown>>
+  return { minute: rowsIn(minute), hour: rowsIn(hour) }
 }
 
 function rowsIn(rows: unknown): readonly Row[] {
@@ -125,7 +217,7 @@ function rowsIn(rows: unknown): readonly Row[] {
   return Array.isArray(rows) ? rows.filter(isCounts) : []
 }
 
-function isRow(row: Partial<TunnelRow> | null): row is TunnelRow {
+function isTunnel(row: Partial<TunnelRow> | null): row is TunnelRow {
   const { name, url, clients, codes, recent } = row ?? {}
   return (
     typeof name === 'string' &&
@@ -134,5 +226,15 @@ function isRow(row: Partial<TunnelRow> | null): row is TunnelRow {
     Array.isArray(clients) &&
     typeof codes === 'object' &&
     isRecentRow(recent)
+  )
+}
+
+function isClient(row: Partial<ClientRow> | null): row is ClientRow {
+  const { number, address, connectedAt, tunnels } = row ?? {}
+  return (
+    typeof number === 'number' &&
+    [address, connectedAt].every(text => typeof text === 'string') &&
+    Array.isArray(tunnels) &&
+    tunnels.every(name => typeof name === 'string')
   )
 }

@@ -78,7 +78,9 @@ export class AdminGateway {
         const parts = await this.#all<{ readonly clients: readonly ClientRow[] }>(question)
         return json({
           clients: parts.flatMap(({ number, value }) =>
-            value.clients.map(row => ({ ...row, number: outerNumber(number, row.number) })),
+            value.clients.map(row =>
+              row.server === undefined ? { ...row, number: outerNumber(number, row.number) } : row,
+            ),
           ),
         })
       }

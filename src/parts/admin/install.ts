@@ -4,7 +4,7 @@ import { TunnelError } from '../../errors.ts'
 import type { Install } from '../../server/contracts/part.ts'
 import type { AdminOptions } from '../../server/settings/part-options.ts'
 import type { Admin } from './admin.ts'
-import { FarRows, MAX_SERVERS } from './far-rows.ts'
+import { FarRows, MAX_KEYS } from './far-rows.ts'
 import { adminSettings } from './options.ts'
 
 export const installAdmin: Install = server => {
@@ -31,7 +31,7 @@ export const installAdmin: Install = server => {
     },
     ...(settings !== undefined && {
       share(open) {
-        const table = open('admin', MAX_SERVERS)
+        const table = open('admin', MAX_KEYS)
         return () => {
           const { node } = server.servers!
           far = new FarRows(table, node, () => admin?.service)

@@ -109,6 +109,7 @@ const schemas: Readonly<Record<string, Json>> = {
   Client: record(
     {
       number: count,
+      server: text,
       wire: oneOf('streams', 'json'),
       address: text,
       connectedAt: time,
@@ -117,6 +118,7 @@ const schemas: Readonly<Record<string, Json>> = {
       roundTripMs: number,
       tunnels: list(text),
     },
+    'server',
     'token',
     'agent',
     'roundTripMs',
@@ -270,7 +272,7 @@ export const OPEN_API: { readonly [key: string]: Json } = {
       get: operation(
         {
           summary:
-            'Traffic by the minute (a day), the hour (60 days) or the day (three years), the newest first; of all servers, one of them (of others: 60 minutes, 168 hours), or a tunnel of this one.',
+            'Traffic by the minute (a day), the hour (60 days) or the day (three years), the newest first; of all servers, one of them, or a tunnel; of other servers 60 minutes and 168 hours.',
           parameters: [
             query('by', oneOf('minute', 'hour', 'day')),
             query('tunnel', text),

@@ -40,7 +40,10 @@ export interface ProbeView {
 }
 
 export interface ClientRow {
+  /** The number that its server gave it. */
   readonly number: number
+  /** The id of the other server that it is connected to. Left out: to this one. */
+  readonly server?: string
   readonly wire: 'streams' | 'json'
   readonly address: string
   readonly connectedAt: string

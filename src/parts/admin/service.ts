@@ -1,19 +1,18 @@
 // The operations of the operator on a server, whether by the API or by a command.
 
 import { type ErrorCode, TunnelError } from '../../errors.ts'
+import { addToken, type NewToken, rotateToken } from '../../kept-tokens.ts'
 import type { AuditEntry, Ban, Span, Traffic } from '../../operations.ts'
 import type { Observer } from '../../plugin.ts'
 import type { PartServer, WholeServer } from '../../server/contracts/part.ts'
 import type { ClusterMember, ServerReport, Servers } from '../../server/contracts/servers.ts'
-import { addToken, type NewToken, rotateToken } from '../../server/limits/kept-tokens.ts'
 import type { Bounds } from '../../server/settings/bounds.ts'
 import type { ServerStats } from '../../server/settings/stats.ts'
 import type { Tunnel } from '../../server/tunnels/tunnel.ts'
 import type { TokenStore } from '../../tokens.ts'
-import type { Bans } from '../bans/bans.ts'
-import type { Metrics } from '../metrics/metrics.ts'
 import type { FarRows } from './far-rows.ts'
 import { mergedTunnels } from './merged.ts'
+import type { Metrics } from './metrics.ts'
 import type { AdminSettings } from './options.ts'
 import { type Probe, probe } from './probes.ts'
 import { ProcessState } from './process-state.ts'
@@ -33,7 +32,6 @@ const BANS_LOOK_MS = 500
 const MAX_PROBES = 16
 
 export class AdminService {
-  readonly bans: Bans
   readonly #server: PartServer
   readonly #whole: WholeServer
   readonly #settings: AdminSettings
@@ -52,14 +50,12 @@ export class AdminService {
     whole: WholeServer,
     settings: AdminSettings,
     metrics: Metrics,
-    bans: Bans,
     far: () => FarRows | undefined,
   ) {
     this.#server = server
     this.#whole = whole
     this.#settings = settings
     this.#metrics = metrics
-    this.bans = bans
     this.#recent = new Recent(metrics)
     this.#far = far
     this.#every(MARK_MS, () => {
@@ -118,9 +114,9 @@ export class AdminService {
     return this.#recent.total
   }
 
-  /** Lists the tunnels of all servers of the cluster; of the others their busiest. */
+  /** Lists the tunnels of all servers of the cluster. */
   tunnels(): readonly TunnelRow[] {
-    return mergedTunnels([...this.ownTunnels(), ...(this.#far()?.all() ?? [])])
+    return mergedTunnels([...this.ownTunnels(), ...(this.#far()?.tunnels() ?? [])])
   }
 
   ownTunnels(): readonly TunnelRow[] {
@@ -131,26 +127,36 @@ export class AdminService {
   tunnel(name: string): TunnelRow | undefined {
     this.#harvest()
     const own = this.#server.tunnels.find(name)
-    const far = (this.#far()?.all() ?? []).filter(row => row.name === name)
+    const far = (this.#far()?.tunnels() ?? []).filter(row => row.name === name)
     return mergedTunnels([...(own ? [this.#row(own)] : []), ...far])[0]
   }
 
+  /** Lists the clients of all servers of the cluster. */
   clients(): readonly ClientRow[] {
+    return [...this.ownClients(), ...(this.#far()?.clients() ?? [])]
+  }
+
+  ownClients(): readonly ClientRow[] {
     const tunnels = this.#server.tunnels.all()
     return [...this.#whole.clients].map(client => clientRow(client, tunnels))
   }
 
   /**
-   * Returns the traffic of a tunnel here, of one server, or of all servers that report. `undefined` if nothing is stored.
+   * Resolves with the traffic of a tunnel, of one server, or of all servers that report; with `''` for the tunnel, when this
+   * server measured. `undefined` if nothing is stored, or a server that has the tunnel does not report.
    */
-  traffic(
+  async traffic(
     span: Span,
     limit: number,
     { tunnel, server }: { readonly tunnel?: string; readonly server?: string },
-  ): readonly Traffic[] | undefined {
+  ): Promise<readonly Traffic[] | undefined> {
     this.#book?.write()
     const { store } = this.#settings
-    if (tunnel !== undefined) return store?.traffic(span, 0, limit, tunnel)
+    if (tunnel !== undefined) {
+      const far = await this.#far()?.trafficOf(tunnel, span)
+      if (this.#far() === undefined || far?.length === 0) return store?.traffic(span, 0, limit, tunnel)
+      return far && addedTraffic([...this.ownTraffic(span, 0, limit, tunnel), ...far]).slice(0, limit)
+    }
     const isOwn = server === undefined || server === this.#server.servers?.node
     const own = isOwn ? this.ownTraffic(span, 0, limit) : []
     const far = this.#far()?.traffic(span, server) ?? []
@@ -158,8 +164,8 @@ export class AdminService {
     return addedTraffic([...own, ...far]).slice(0, limit)
   }
 
-  ownTraffic(span: Span, fromMs: number, limit: number): readonly Traffic[] {
-    return this.#settings.store?.traffic(span, fromMs, limit) ?? []
+  ownTraffic(span: Span, fromMs: number, limit: number, tunnel?: string): readonly Traffic[] {
+    return this.#settings.store?.traffic(span, fromMs, limit, tunnel) ?? []
   }
 
   audit(beforeMs: number, limit: number): readonly AuditEntry[] | undefined {
@@ -260,7 +266,8 @@ export class AdminService {
 
   /** Cuts the visitors and clients that the ban names, as far as the server knows them. */
   ban(ban: Omit<Ban, 'id'>): Ban {
-    const added = this.bans.add(ban)
+    if (this.#server.bans === undefined) throw new TunnelError('ADMIN_INVALID', 'This server keeps no bans.')
+    const added = this.#server.bans.add(ban)
     this.#note(`ban.${added.kind}`, added.value, added.reason)
     return added
   }
@@ -268,19 +275,19 @@ export class AdminService {
   /** Lists all bans, with those of other workers. */
   allBans(): readonly Ban[] {
     this.#refreshBans()
-    return this.bans.all
+    return this.#server.bans?.all ?? []
   }
 
   #refreshBans(): void {
     try {
-      this.bans.refresh()
+      this.#server.bans?.refresh()
     } catch (error) {
       this.failed(error)
     }
   }
 
   removeBan(id: number): { readonly removed: number } | undefined {
-    if (!this.bans.remove(id)) return undefined
+    if (this.#server.bans?.remove(id) !== true) return undefined
     this.#note('ban.remove', String(id))
     return { removed: id }
   }

@@ -105,7 +105,7 @@ export interface Clients extends Listed<ClientRow> {
 export interface Traffic {
   readonly head: Head
   readonly series: Series
-  /** Tunnels of this server. */
+  /** Names of tunnels. */
   readonly names: readonly string[]
   readonly servers: readonly string[]
 }

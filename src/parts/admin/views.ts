@@ -20,6 +20,7 @@ import {
   type ServerRow,
   type Tokens,
   type TokenUse,
+  type Traffic,
   type Tunnels,
   VIEWS,
   type View,
@@ -68,6 +69,7 @@ const CLIENT_SORTS: Sorts<ClientRow> = {
   agent: ({ agent = '' }) => agent,
   address: ({ address }) => address,
   connected: ({ connectedAt }) => connectedAt,
+  server: ({ server = '' }) => server,
   trip: ({ roundTripMs = -1 }) => roundTripMs,
   tunnels: ({ tunnels }) => tunnels.length,
 }
@@ -89,15 +91,7 @@ export async function viewOf(view: string, query: URLSearchParams, ask: Ask): Pr
     overview: () => overview(parts, query),
     tunnels: () => tunnels(parts, query),
     clients: async () => listed(await parts.clients(), query, CLIENT_SORTS, clientTexts),
-    traffic: async () => ({
-      series: await series(ask, query, {
-        tunnel: query.get('tunnel') ?? '',
-        server: query.get('server') ?? '',
-      }),
-      // Their own server has the graphs of others.
-      names: (await parts.tunnels()).flatMap(({ name, server }) => (server === undefined ? name : [])).sort(),
-      servers: (await parts.servers()).map(({ id }) => id).sort(),
-    }),
+    traffic: () => traffic(parts, query),
     tokens: () => tokens(parts),
     bans: async () => (await ask('/bans')) as object,
     log: async () => (await ask(`/audit?limit=${limitOf(query)}`)) as object,
@@ -215,6 +209,17 @@ async function overview(parts: Parts, query: URLSearchParams): Promise<Omit<Over
   }
 }
 
+async function traffic(parts: Parts, query: URLSearchParams): Promise<Omit<Traffic, 'head'>> {
+  const [rows, servers] = await Promise.all([parts.tunnels(), parts.servers()])
+  const tunnel = query.get('tunnel') ?? ''
+  const server = rows.find(({ name }) => name === tunnel)?.server ?? query.get('server') ?? ''
+  return {
+    series: await series(parts.ask, query, { tunnel, server }),
+    names: rows.map(({ name }) => name).sort(),
+    servers: servers.map(({ id }) => id).sort(),
+  }
+}
+
 async function tunnels(parts: Parts, query: URLSearchParams): Promise<Omit<Tunnels, 'head'>> {
   const [all, clients] = await Promise.all([parts.tunnels(), parts.clients()])
   const only = query.get('only') ?? 'all'
@@ -223,20 +228,19 @@ async function tunnels(parts: Parts, query: URLSearchParams): Promise<Omit<Tunne
   const choices = Object.fromEntries(
     Object.entries(CHOICES).map(([name, choice]) => [name, all.filter(choice).length]),
   )
-  const texts = ({ name, token = '', server = '', clients: numbers }: TunnelRow) => [
-    name,
-    token,
-    server,
-    ...clients.flatMap(client =>
-      numbers.includes(client.number) ? [client.address, client.agent ?? ''] : [],
-    ),
+  const clientsOf = (row: TunnelRow) => clients.filter(client => client.tunnels.includes(row.name))
+  const texts = (row: TunnelRow) => [
+    row.name,
+    row.token ?? '',
+    row.server ?? '',
+    ...clientsOf(row).flatMap(({ address, agent = '' }) => [address, agent]),
   ]
   const name = query.get('tunnel') ?? ''
   const row = all.find(one => one.name === name)
   const open = row && {
     row,
-    clients: clients.filter(({ number }) => row.clients.includes(number)),
-    series: await series(parts.ask, query, { tunnel: name }),
+    clients: clientsOf(row),
+    series: await series(parts.ask, query, { tunnel: name, server: row.server ?? '' }),
   }
   return {
     ...listed(all.filter(fits), query, TUNNEL_SORTS, texts, '-rate'),
@@ -253,20 +257,24 @@ async function tokens(parts: Parts): Promise<Omit<Tokens, 'head'>> {
   ])
   const used: readonly TokenUse[] = all.map(token => {
     const own = rows.filter(row => row.token === token.name)
+    const users = clients.filter(client => client.token === token.name).length
     return {
       ...token,
+      // Another server may have noted the last use.
+      ...(users > 0 && { lastUsedAt: new Date().toISOString() }),
       tunnels: own.length,
-      clients: clients.filter(client => client.token === token.name).length,
+      clients: users,
       recent: addedRecent(own.map(({ recent }) => recent)),
     }
   })
   return { isKept, tokens: used }
 }
 
-const clientTexts = ({ address, agent = '', token = '', tunnels: names }: ClientRow) => [
+const clientTexts = ({ address, agent = '', token = '', server = '', tunnels: names }: ClientRow) => [
   address,
   agent,
   token,
+  server,
   ...names,
 ]
 
@@ -323,7 +331,7 @@ async function anHourAgo(ask: Ask, query: URLSearchParams, shown: Series): Promi
   return before === 0 || now === 0 ? undefined : now / before - 1
 }
 
-/** Returns the series of a tunnel of this server, of one server, or of all. */
+/** Returns the series of a tunnel, of one server, or of all. `server`: of a tunnel that another one has. */
 async function series(
   ask: Ask,
   query: URLSearchParams,
@@ -343,14 +351,14 @@ async function series(
   }
   const of = (name: string, value: string) => rowsOf(`&${name}=${encodeURIComponent(value)}`)
   // Rows of no tunnel say when this server measured.
-  const all = await (tunnel !== '' ? of('tunnel', '') : server !== '' ? of('server', server) : rowsOf(''))
+  const all = await (server !== '' ? of('server', server) : tunnel !== '' ? of('tunnel', '') : rowsOf(''))
   const own = tunnel === '' ? all : await of('tunnel', tunnel)
   const points = Array.from({ length: count }, (_, at) => {
     const atMs = fromMs + at * stepMs
-    // Where all of them have no row, nothing was measured; where only this tunnel has none, it had no visitor.
+    // If no tunnel has a row, nothing was measured; if only this tunnel has none, it had no visitor.
     return all.byTime.has(atMs) ? pointOf(own.byTime.get(atMs)) : null
   })
-  return { isKept: all.isKept, fromMs, stepMs, points }
+  return { isKept: all.isKept && own.isKept, fromMs, stepMs, points }
 }
 
 function pointOf({ requests, errors, bytesIn, bytesOut, durations = [] }: Partial<Counted> = {}): Point {

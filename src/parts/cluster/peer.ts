@@ -4,7 +4,7 @@ import type { Node } from '../../directory.ts'
 import type { Clock } from '../../server/contracts/clock.ts'
 import type { RawOpening, RawPassenger } from '../../server/contracts/servers.ts'
 import type { Upstream, Visit } from '../../server/contracts/upstream.ts'
-import type { Bounds } from '../../server/settings/bounds.ts'
+import { type Bounds, longestResponseMs } from '../../server/settings/bounds.ts'
 import type { PeerTls } from '../../server/settings/part-options.ts'
 import { writeHeadWithLine } from '../../server/upstreams/request-sender.ts'
 import { IdleStreams, StreamsUpstream } from '../../server/upstreams/streams.ts'
@@ -74,7 +74,12 @@ export class Peer implements PeerChannelHost {
     let given: Bounds | undefined
     let own = context.limits
     const limitsOf = (limits: Bounds): Bounds => {
-      if (limits !== given) own = { ...limits, streamIdleMs: Math.min(limits.streamIdleMs, IDLE_MS) }
+      // The server that has the tunnel limits the time for its response.
+      const [streamIdleMs, originTimeoutMs] = [
+        Math.min(limits.streamIdleMs, IDLE_MS),
+        longestResponseMs(limits),
+      ]
+      if (limits !== given) own = { ...limits, streamIdleMs, originTimeoutMs }
       given = limits
       return own
     }

@@ -8,10 +8,10 @@ import type { Occupant } from '../../server/limits/admission.ts'
 import { type Deadlines, IdleTime, TICKS_PER_SECOND } from '../../server/limits/deadlines.ts'
 import { VisitorHop } from '../../server/limits/visitor-hop.ts'
 import type { Bounds } from '../../server/settings/bounds.ts'
-import type { QuicSession, QuicStream } from '../../sockets/bun-quic.ts'
 import type { MultiplexedConnection } from '../http2/multiplexed.ts'
 import { StreamChannel } from '../http2/stream-channel.ts'
 import { FIELD_BYTES } from './fields.ts'
+import type { QuicSession, QuicStream } from './quic.ts'
 import { HELD_BYTES, Http3Stream } from './stream.ts'
 
 /** The code H3_EXCESSIVE_LOAD (RFC 9114 section 8.1). */

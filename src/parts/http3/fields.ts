@@ -3,7 +3,7 @@
 import { latin1 } from '../../http/characters.ts'
 import type { FieldList } from '../../http2/field-list.ts'
 import type { FieldEncoder } from '../../http2/head-block.ts'
-import type { FieldValues } from '../../sockets/bun-quic.ts'
+import type { FieldValues } from './quic.ts'
 
 const NOTHING = new Uint8Array(0)
 

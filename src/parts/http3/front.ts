@@ -3,9 +3,9 @@
 import type { Certificate } from '../../certificates.ts'
 import { TunnelError } from '../../errors.ts'
 import type { ListenerTerms, PartListener } from '../../server/contracts/protocol.ts'
-import { listenQuic, type QuicListening, type QuicSession, quicFault } from '../../sockets/bun-quic.ts'
 import { selfSigned } from '../../x509/self-signed.ts'
 import { Http3Connection } from './connection.ts'
+import { listenQuic, type QuicListening, type QuicSession, quicFault } from './quic.ts'
 
 /** Names whose certificates are known here; those of the oldest are forgotten, and their visitors come over HTTP/2. */
 const MAX_NAMES = 4_096

@@ -7,10 +7,10 @@ import { FieldList } from '../../http2/field-list.ts'
 import { encodeResponseHead, encodeTrailers } from '../../http2/head-block.ts'
 import type { StreamHandler } from '../../http2/server-stream.ts'
 import type { Deadline } from '../../server/limits/deadlines.ts'
-import { DRAINS, type FieldValues, type QuicStream } from '../../sockets/bun-quic.ts'
 import type { MultiplexedStream } from '../http2/multiplexed.ts'
 import type { Http3Connection } from './connection.ts'
 import { FieldCollector, takeFields } from './fields.ts'
+import { DRAINS, type FieldValues, type QuicStream } from './quic.ts'
 
 /**
  * Bytes of a request's body that its app has not taken. The runtime lets a visitor send as fast as it likes, so what its app does
@@ -57,7 +57,7 @@ export class Http3Stream implements MultiplexedStream, Deadline {
   constructor(host: Http3Connection, quic: QuicStream) {
     this.#host = host
     this.#quic = quic
-    // The runtime reports a stream that is cut with an error that nothing else hears.
+    // The runtime emits an error for a stream that is cut; nothing else listens to it.
     quic.onerror = () => this.#gone()
     quic.onreset = () => this.#gone()
     quic.closed.then(

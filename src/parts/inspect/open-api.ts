@@ -187,7 +187,7 @@ const query = (name: string, schema: Json, description: string): Json => ({
   description,
 })
 const id: Json = { name: 'id', in: 'path', required: true, schema: text, description: 'An id, or `latest`' }
-const reveal = query('reveal', oneOf('1'), 'Secrets as they are; without it they are masked')
+const reveal = query('reveal', oneOf('1'), 'Shows secrets; without it they are masked')
 const filter = query('filter', text, 'See docs/inspector.md; 400 OPTION_INVALID')
 
 const json = (schema: Json, description = 'It worked'): Json => ({

@@ -1,10 +1,9 @@
 // The response of a JSON client as HTTP/1.1: a head of our own making, so that nothing in a message can break framing.
 
 import { STATUS_CODES } from 'node:http'
-import { latin1Text } from '../../buffers.ts'
 import type { Visit } from '../../server/contracts/upstream.ts'
 import type { Bounds } from '../../server/settings/bounds.ts'
-import { type JsonAnswer, LEFT_OUT, nominatedBy } from '../../wire/json.ts'
+import { type JsonAnswer, LEFT_OUT, latin1Text, nominatedBy } from './json.ts'
 
 /** The head in Latin-1, with the right length; `undefined` when it is larger than an origin's may be. */
 export function answerHead(

@@ -13,7 +13,7 @@ import { WebSocketCarrier } from '../../session/carriers/websocket.ts'
 import { Heartbeat } from '../../session/heartbeat.ts'
 import { Tolerance } from '../../session/tolerance.ts'
 import type { Socket, SocketHandler } from '../../socket.ts'
-import { encodeConnected, encodeError, PONG, parseClientMessage } from '../../wire/json.ts'
+import { encodeConnected, encodeError, PONG, parseClientMessage } from './json.ts'
 import { JsonNames, refusalText } from './names.ts'
 import { JsonRequests } from './requests.ts'
 import type { UnfinishedMessages } from './unfinished-messages.ts'
@@ -233,7 +233,7 @@ export class JsonConnection implements ClientConnection, Deadline {
     else if (!hasRoom && !this.#unfinished.isFirst(this)) this.#waitForRoom()
   }
 
-  /** Waits for room. To read on and cut it then would cost more: what was read is in memory until the collector comes. */
+  /** Waits for room. Reading on would cost memory until the next garbage collection. */
   #waitForRoom(): void {
     this.#carrier.pause()
     this.#host.server.deadlines.arm(this, ROOM_WAIT_MS)

@@ -1,6 +1,5 @@
 // A visitor's request as the JSON wire tells it: forwarded like any other, then taken apart into a path and pairs.
 
-import { latin1Text } from '../../buffers.ts'
 import {
   CONNECTION,
   CONTENT_LENGTH,
@@ -13,7 +12,8 @@ import {
 import { Fields } from '../../http/fields.ts'
 import { forwardRequestHead, maxForwardedBytes } from '../../http/forward.ts'
 import type { Visit } from '../../server/contracts/upstream.ts'
-import type { HeaderList } from '../../wire/json.ts'
+import type { HeaderList } from './json.ts'
+import { latin1Text } from './json.ts'
 
 /** The content of a message about a request, without its body. */
 export interface RequestParts {

@@ -6,7 +6,7 @@ import type { ClientUse } from '../../server/limits/client-use.ts'
 import type { Bounds } from '../../server/settings/bounds.ts'
 import type { WebSocketCarrier } from '../../session/carriers/websocket.ts'
 import type { StreamBudget } from '../../session/contract.ts'
-import { encodeCancel, type JsonAnswer, type JsonExtension } from '../../wire/json.ts'
+import { encodeCancel, type JsonAnswer, type JsonExtension } from './json.ts'
 import type { JsonExchange } from './upstream.ts'
 
 export class JsonRequests {

@@ -1,6 +1,5 @@
 // Upstream over the JSON wire: a request is collected, sent as one message, and gets one message as its response.
 
-import { base64 } from '../../buffers.ts'
 import { ByteBuffer } from '../../bytes.ts'
 import { ERRORS, type ErrorCode } from '../../errors.ts'
 import { type BodyFramer, bodyOf } from '../../http/body.ts'
@@ -15,8 +14,8 @@ import type { Deadline } from '../../server/limits/deadlines.ts'
 import { Takers } from '../../server/limits/takers.ts'
 import { visitorOf } from '../../server/limits/visitor-hop.ts'
 import type { Bounds } from '../../server/settings/bounds.ts'
-import { decodeBody, encodeBody, encodeRequest, type JsonAnswer } from '../../wire/json.ts'
 import { answerHead, hasBody } from './answer-head.ts'
+import { decodeBody, encodeBody, encodeRequest, type JsonAnswer } from './json.ts'
 import { requestParts } from './request-parts.ts'
 import type { JsonRequests } from './requests.ts'
 
@@ -204,8 +203,7 @@ export class JsonExchange implements Exchange, Deadline {
     if (bodyBytes !== undefined && message.length * 3 > this.#requests.limits.maxMessageBytes) {
       // Escapes and characters of several bytes can make text several times as long; base64 always fits.
       const isTooLong = Buffer.byteLength(message) > this.#requests.limits.maxMessageBytes
-      if (isTooLong)
-        message = encodeRequest({ ...request, body: { text: base64.encode(bodyBytes), isBase64: true } })
+      if (isTooLong) message = encodeRequest({ ...request, body: encodeBody(bodyBytes, undefined) })
     }
     this.#id = id
     this.#phase = 'waiting'
@@ -230,7 +228,7 @@ export class JsonExchange implements Exchange, Deadline {
   /** The message with this exchange's number arrived; `undefined`: it is not a valid response. */
   answered(answer: JsonAnswer | undefined): void {
     if (this.#phase !== 'waiting') return
-    const body = answer && decodeBody(answer.body, base64)
+    const body = answer && decodeBody(answer.body)
     if (answer === undefined || body === undefined) return this.#fail('ORIGIN_INVALID')
     if (answer.error !== undefined && isBelieved(answer.error)) return this.#fail(answer.error, answer.reason)
     const visit = this.#visit
@@ -278,7 +276,7 @@ export class JsonExchange implements Exchange, Deadline {
   }
 
   #encoded(bytes: Uint8Array | undefined): ReturnType<typeof encodeBody> {
-    return encodeBody(bytes ?? NOTHING, this.#visit.head.header('content-type'), base64)
+    return encodeBody(bytes ?? NOTHING, this.#visit.head.header('content-type'))
   }
 
   /** Writes until the visitor is full. At most one piece then exceeds that. */

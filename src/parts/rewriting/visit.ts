@@ -69,6 +69,10 @@ export class RewrittenVisit implements Visit {
     return this.#outer.logins
   }
 
+  get originTimeoutMs(): number | undefined {
+    return this.#outer.originTimeoutMs
+  }
+
   get keepsAlive(): boolean {
     return this.#outer.keepsAlive
   }

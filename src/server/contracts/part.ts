@@ -4,6 +4,7 @@
 import type { ErrorCode } from '../../errors.ts'
 import type { RequestHead } from '../../http/head.ts'
 import type { RecentRow } from '../../measures.ts'
+import type { BanList } from '../../operations.ts'
 import type { Turns } from '../../session/turns.ts'
 import type { Socket, SocketHandler } from '../../socket.ts'
 import type { InboxWish, Wishes } from '../../wire/control.ts'
@@ -20,7 +21,7 @@ import type { Arrival, RequestRouter, Route } from './front.ts'
 import type { Guarding } from './guarding.ts'
 import type { LaneAsking, LaneClause, Laning } from './laning.ts'
 import type { Ending, Layer, LayeredTunnel, NameLayer, ServedBy } from './layer.ts'
-import type { Entrance, ListenerTerms, PartListener, Protocol } from './protocol.ts'
+import type { AdmittedVisitor, Entrance, ListenerTerms, PartListener, Protocol } from './protocol.ts'
 import type { RawWish } from './raw-visit.ts'
 import type { RawTaker, Servers } from './servers.ts'
 import type { AppsTerms, RewritingOf, StreamsApps } from './streams-context.ts'
@@ -53,6 +54,8 @@ export interface PartServer {
   closeTunnel(name: string): boolean
   /** The others of its cluster, set by the part that has joined them; `undefined`: there are none. */
   servers: Servers | undefined
+  /** The operator's bans, set by the part that keeps them; `undefined`: there is none, or no operator. */
+  bans: BanList | undefined
   readonly tunnels: Pick<TunnelRegistry, 'deadlines' | 'hostNames' | 'isDraining'> & {
     guards: Guarding
     lanes: Laning
@@ -118,6 +121,10 @@ export interface Part {
   isBlocked?(name: string): boolean
   /** The layer around the routing of each request for a name without a tunnel here. */
   readonly nameLayer?: NameLayer
+  /**
+   * Takes a connection of a public port before its first byte is read, and passes it to `accept`. `undefined`: nothing reads it before.
+   */
+  enterPort?(socket: Socket, admitted: AdmittedVisitor | undefined, accept: Onward): SocketHandler | undefined
   /** The control host is asked to switch to a protocol. `undefined`: it is not one of this part. */
   enter?(arrival: Arrival): Route | undefined
   /**
@@ -189,6 +196,9 @@ export interface Part {
    */
   stop?(): void | Promise<void>
 }
+
+/** Takes the connection of a visitor. `way`: its own; TLS up to the proxy; from a proxy that is not to be believed. */
+export type Onward = (socket: Socket, way: 'direct' | 'https' | 'untrusted') => SocketHandler
 
 /** The client that holds a tunnel now. */
 export interface Registrant {

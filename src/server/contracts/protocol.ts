@@ -53,6 +53,8 @@ export interface AdmittedVisitor {
   /** The user of the connection, once the server knows it. */
   occupant: { giveWay(): boolean } | undefined
   isRefused(): boolean
+  /** A proxy names the visitor. `false`: the address has too many, and the connection is to be cut. */
+  moveTo(address: string): boolean
   mayGiveUp(): boolean
   gaveUp(count: number): void
   takesRequest(): (() => void) | undefined
@@ -93,7 +95,7 @@ export interface Entrance {
   hstsLine(): Uint8Array | undefined
   /** The same: another way to the server (RFC 7838). Default: none. */
   altSvcLine?(): Uint8Array | undefined
-  /** Of all that comes in here. Default: only visitors do. */
+  /** The server that sent all requests of this connection. Default: they are of visitors. */
   readonly from?: PeerNote
   /** Whether requests get ids. Default: not. */
   isTraced?(): boolean

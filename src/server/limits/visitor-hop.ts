@@ -99,8 +99,11 @@ export function addressBefore(
 
 /** The network of who asks, as the last proxy in front saw it. `rewrite`: what the tunnel's client wants, whose hop is at hand. */
 export function visitorOf(visit: Pick<Visit, 'head' | 'hop'>, rewrite: Rewrite | undefined): string {
-  const { address, trusted } = visit.hop(rewrite)
-  return networkOf(clientAddress(address, visit.head, one => trusted && one === address))
+  const hop = visit.hop(rewrite)
+  const { address, trusted } = hop
+  if (trusted) return networkOf(clientAddress(address, visit.head, one => one === address))
+  hop.network ??= networkOf(address)
+  return hop.network
 }
 
 /** All X-Forwarded-For lines as one list. */

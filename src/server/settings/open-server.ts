@@ -9,11 +9,12 @@ import { DEFAULT_HOST, type TunnelServerOptions } from './options.ts'
  * reaches the sockets that were passed to it.
  */
 export function openServerFault(
-  { host = DEFAULT_HOST, publicUrl, basePath = '', trustedProxies = [] }: TunnelServerOptions,
+  { host = DEFAULT_HOST, domains = [], publicUrl, basePath = '', trustedProxies = [] }: TunnelServerOptions,
   areLocal = true,
 ): TunnelError | undefined {
-  // A proxy in front connects from the loopback for visitors from anywhere.
-  if (publicUrl !== undefined || basePath.length > 1 || trustedProxies.length > 0)
+  // A proxy in front connects from the loopback for visitors from anywhere. Only by a proxy do visitors of another domain reach it.
+  const isBehindProxy = publicUrl !== undefined || basePath.length > 1 || trustedProxies.length > 0
+  if (isBehindProxy || !domains.every(isLoopback))
     return new TunnelError('OPEN_SERVER', BEHIND_PROXY, {
       action: 'Set a token (--token), or open it on purpose (--open, or open = true in its file).',
     })
@@ -21,4 +22,4 @@ export function openServerFault(
 }
 
 const BEHIND_PROXY =
-  'A server without tokens behind a proxy (--public-url, --base-path or --trusted-proxy) gives names and ports of this machine to everybody who reaches the proxy.'
+  'A server without tokens gives names and ports of this machine to everybody who reaches it, also behind a proxy (--public-url, --base-path, --trusted-proxy, or a --domain other than localhost).'

@@ -42,7 +42,11 @@ export function VirtualList<Item>({
   useEffect(() => {
     const element = box.current
     if (element === null) return undefined
-    const observer = new ResizeObserver(() => (height.value = element.clientHeight))
+    const observer = new ResizeObserver(() => {
+      height.value = element.clientHeight
+      // The heads end where the rows do.
+      element.parentElement?.style.setProperty('--bar', `${element.offsetWidth - element.clientWidth}px`)
+    })
     observer.observe(element)
     return () => {
       observer.disconnect()

@@ -222,7 +222,7 @@ describe('a proxy that', () => {
     async scheme => {
       const port = await listening(() => {})
       const error = await failure(`${scheme}://127.0.0.1:${port}`, 100)
-      expect(error.code).toBe('CONNECT_TIMEOUT')
+      expect(error.code).toBe('SERVER_UNREACHABLE')
       expect(error.message).toContain(`The proxy ${scheme}://127.0.0.1:${port} gave no connection`)
       await eventually(() => open.size === 0, 'the connection to the proxy to close')
     },

@@ -1,11 +1,8 @@
 // One connection to a server on the JSON wire, existing servers included: asks for a name, responds to requests.
 
 import { randomBytes } from 'node:crypto'
-import { base64 } from '../../../buffers.ts'
-import { Budget } from '../../../client/budget.ts'
 import type { TextCarrier } from '../../../client/carriers/carrier.ts'
 import type { Connection, ConnectionEvents, Registration, Wish } from '../../../client/carriers/connection.ts'
-import { type OriginAnswer, OriginPool, type OriginRequest } from '../../../client/origins/origin-pool.ts'
 import { sha256 } from '../../../client/reach/probe.ts'
 import type { ClientSettings } from '../../../client/settings.ts'
 import type { TunnelSettings } from '../../../client/tunnels/tunnel-settings.ts'
@@ -28,8 +25,9 @@ import {
   nominatedBy,
   PING,
   parseServerMessage,
-} from '../../../wire/json.ts'
+} from '../json.ts'
 import { MAX_MESSAGE_BYTES } from './install.ts'
+import { Budget, type OriginAnswer, OriginPool, type OriginRequest } from './origin-pool.ts'
 import { originOf, originRequest } from './origin-request.ts'
 import { publicUrls } from './public-urls.ts'
 
@@ -202,6 +200,9 @@ export class JsonConnection implements Connection {
     this.#isWatched = on
   }
 
+  /** This wire measures none. */
+  readonly roundTripMs = 0
+
   checkAlive(withinMs: number): void {
     this.#checks.add(eventLoop.after(withinMs, () => this.#end(new TunnelError('CARRIER_LOST'))))
     this.#carrier.sendText(PING)
@@ -271,7 +272,7 @@ export class JsonConnection implements Connection {
 
   #send(request: JsonRequest, report: Report, { status, headers, body }: OriginAnswer): void {
     const isBodiless = request.method === 'HEAD' || status === 204 || status === 304
-    const encoded = encodeBody(body, contentTypeOf(headers), base64)
+    const encoded = encodeBody(body, contentTypeOf(headers))
     const answer = { status, headers: this.#rewritten(request, passedOn(headers, isBodiless)), body: encoded }
     let message = encodeResponse(request.id, answer)
     if (
@@ -280,7 +281,7 @@ export class JsonConnection implements Connection {
       Buffer.byteLength(message) > MAX_MESSAGE_BYTES
     ) {
       // Escapes and characters of several bytes made it too long as text.
-      message = encodeResponse(request.id, { ...answer, body: { text: base64.encode(body), isBase64: true } })
+      message = encodeResponse(request.id, { ...answer, body: encodeBody(body, undefined) })
     }
     this.#carrier.sendText(message)
     this.#finish(report, status, body.length)

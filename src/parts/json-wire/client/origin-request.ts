@@ -1,10 +1,9 @@
 // A request message as HTTP/1.1 for the origin. The server is a stranger: nothing of it may reach another host.
 
-import { base64 } from '../../../buffers.ts'
 import type { TunnelSettings } from '../../../client/tunnels/tunnel-settings.ts'
 import type { ErrorCode } from '../../../errors.ts'
 import type { Rewriting } from '../../../http/rewriting.ts'
-import { decodeBody, type JsonRequest } from '../../../wire/json.ts'
+import { decodeBody, type JsonRequest } from '../json.ts'
 
 /** The headers of framing and of this hop's connection, which are ours to decide. */
 const LEFT_OUT: ReadonlySet<string> = new Set([
@@ -37,7 +36,7 @@ export function originRequest(
 ): Uint8Array | ErrorCode {
   const { method, path, headers, body } = request
   if (!METHOD.test(method) || method.toUpperCase() === 'CONNECT' || !PATH.test(path)) return 'BAD_REQUEST'
-  const bytes = body === undefined ? undefined : decodeBody(body, base64)
+  const bytes = body === undefined ? undefined : decodeBody(body)
   if (body !== undefined && bytes === undefined) return 'BAD_REQUEST'
   const publicHost = hostOf(request)
   const { rewrite, origin } = tunnel

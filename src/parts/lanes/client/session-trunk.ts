@@ -8,9 +8,9 @@ import { Join } from '../../../join.ts'
 import type { StreamHandler } from '../../../session/byte-stream.ts'
 import type { Link } from '../../../session/link.ts'
 import type { Session } from '../../../session/session.ts'
-import { readyAccelerator } from '../../../sockets/ready-accelerator.ts'
 import { encodeControl } from '../../../wire/control.ts'
 import { JoinLane } from './join-lane.ts'
+import { readyAccelerator } from './ready-accelerator.ts'
 
 /** The first pause in milliseconds after a trunk was not possible; it doubles each time. */
 const FIRST_PAUSE_MS = 50

@@ -132,7 +132,7 @@ export class LocalEnd implements Origin {
     const timer = setTimeout(() => {
       this.#left(connection)
       connection.socket.terminate()
-      this.#cut('CONNECT_TIMEOUT')
+      this.#cut('SERVER_UNREACHABLE')
     }, WAIT_MS)
     this.#waiting.set(connection, timer)
     this.#unasked++

@@ -9,7 +9,7 @@
 //
 // Both ends are strangers: every field is checked before it is used, and wrong is distinguished from unknown.
 
-import { isPublicUrl } from './public-url.ts'
+import { isPublicUrl } from '../../wire/public-url.ts'
 
 /** The header lines in order. Pairs and not an object: `__proto__` is a name like any other, and names may repeat. */
 export type HeaderList = readonly (readonly [name: string, value: string])[]
@@ -77,13 +77,6 @@ export type JsonServerMessage =
   /** The visitor of this request left: a response would be dropped. Existing servers do not say. */
   | { readonly type: 'cancel'; readonly id: number }
   | JsonRequest
-
-/** Bytes to base64 and back; handed in, since the runtimes differ in what is fast. */
-export interface Base64 {
-  encode(bytes: Uint8Array): string
-  /** Skips what is not base64: see `decodeBody`. */
-  decode(text: string): Uint8Array
-}
 
 // ── Writing ────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -431,7 +424,7 @@ const TEXT_TYPES: ReadonlySet<string> = new Set([
 ])
 
 /** Bytes for a message: as text by content type, unless they are not UTF-8 and would not survive that. */
-export function encodeBody(bytes: Uint8Array, contentType: string | undefined, base64: Base64): JsonBody {
+export function encodeBody(bytes: Uint8Array, contentType: string | undefined): JsonBody {
   if (bytes.length === 0) return NO_BODY
   if (isTextType(contentType)) {
     try {
@@ -440,17 +433,21 @@ export function encodeBody(bytes: Uint8Array, contentType: string | undefined, b
       // Bodies in another charset, and compressed ones, are base64.
     }
   }
-  return { text: base64.encode(bytes), isBase64: true }
+  return {
+    text: Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString('base64'),
+    isBase64: true,
+  }
 }
 
 /** The bytes of a body; `undefined` when it says base64 and is not. */
-export function decodeBody({ text, isBase64 }: JsonBody, base64: Base64): Uint8Array | undefined {
+export function decodeBody({ text, isBase64 }: JsonBody): Uint8Array | undefined {
   if (text === '') return NOTHING
   if (!isBase64) return encoder.encode(text)
   let end = text.length
   while (end > 0 && text.charCodeAt(end - 1) === EQUALS) end--
   if (end % 4 === 1) return undefined
-  const bytes = base64.decode(text)
+  // Skips what is not base64.
+  const bytes = Buffer.from(text, 'base64')
   return bytes.length === Math.floor((end * 3) / 4) ? bytes : undefined
 }
 
@@ -475,4 +472,9 @@ export function nominatedBy(headers: HeaderList): ReadonlySet<string> | undefine
   const options = headers.filter(([name]) => name.toLowerCase() === 'connection').map(([, value]) => value)
   if (options.length === 0) return undefined
   return new Set(options.flatMap(value => value.split(',').map(option => option.trim().toLowerCase())))
+}
+
+/** Returns bytes[start, end) as Latin-1 text: in 50 ns, where a loop takes a microsecond. */
+export function latin1Text(bytes: Uint8Array, start: number, end: number): string {
+  return Buffer.from(bytes.buffer, bytes.byteOffset + start, end - start).toString('latin1')
 }

@@ -1,15 +1,14 @@
 // Whole exchanges with the origin, for a wire that carries whole messages: keep-alive connections, one exchange each.
 
-import { latin1Text } from '../../buffers.ts'
-import { copyOf, SendQueue } from '../../bytes.ts'
-import { ERRORS, type ErrorCode, TunnelError } from '../../errors.ts'
-import { eventLoop } from '../../event-loop.ts'
-import { IDEMPOTENT, joined } from '../../http/characters.ts'
-import type { ResponseHead } from '../../http/head.ts'
-import { ResponseReader } from '../../http/message-reader.ts'
-import type { Socket, SocketHandler } from '../../socket.ts'
-import type { Budget } from '../budget.ts'
-import type { Origin } from './origin.ts'
+import { copyOf, SendQueue } from '../../../bytes.ts'
+import type { Origin } from '../../../client/origins/origin.ts'
+import { ERRORS, type ErrorCode, TunnelError } from '../../../errors.ts'
+import { eventLoop } from '../../../event-loop.ts'
+import { IDEMPOTENT, joined } from '../../../http/characters.ts'
+import type { ResponseHead } from '../../../http/head.ts'
+import { ResponseReader } from '../../../http/message-reader.ts'
+import type { Socket, SocketHandler } from '../../../socket.ts'
+import { latin1Text } from '../json.ts'
 
 /** The time in milliseconds after which an idle connection closes: below the 5 s of Node, with room for a request in flight. */
 const IDLE_MS = 4_000
@@ -23,7 +22,7 @@ export interface OriginRequest {
   /** The head and body as they go on the connection. */
   readonly bytes: Uint8Array
   readonly timeoutMs: number
-  /** The maximum size of a response's body. If exceeded: `RESPONSE_TOO_LARGE`. */
+  /** The maximum size of a response's body. If exceeded: `WIRE_UNSUPPORTED`. */
   readonly maxBodyBytes: number
   /** Whether it has a login that belongs to the connection. */
   readonly logsConnectionIn: boolean
@@ -223,7 +222,7 @@ class OriginConnection implements SocketHandler {
     if (head.status === 101)
       return this.#failInvalid('it is a 101 to a protocol that the visitor did not ask for')
     if (head.contentLength > request.maxBodyBytes && head.body === 'length')
-      return this.#fail('RESPONSE_TOO_LARGE')
+      return this.#fail('WIRE_UNSUPPORTED')
     this.#isInBody = true
     this.#takeBody(bytes, at)
   }
@@ -232,7 +231,7 @@ class OriginConnection implements SocketHandler {
     const { body, head } = this.#reader
     const end = body.feed(bytes, from, bytes.length)
     if (end === -1) return this.#failInvalid(body.fault)
-    if (body.payloadBytes > (this.#request?.maxBodyBytes ?? 0)) return this.#fail('RESPONSE_TOO_LARGE')
+    if (body.payloadBytes > (this.#request?.maxBodyBytes ?? 0)) return this.#fail('WIRE_UNSUPPORTED')
     if (!this.#holds(body.payloadBytes)) return this.#fail('TUNNEL_BUSY')
     if (body.complete) this.#complete(head.keepAlive && end === bytes.length)
   }
@@ -332,3 +331,19 @@ function headersOf({ bytes, start, end, fields }: ResponseHead): [name: string, 
 }
 
 function nothing(): void {}
+
+/** Bytes that many responses may hold together. */
+export class Budget {
+  readonly #maxBytes: number
+  #heldBytes = 0
+
+  constructor(maxBytes: number) {
+    this.#maxBytes = maxBytes
+  }
+
+  /** Counts bytes that are held from now on; negative when they no longer are. `false`: more than there may be. */
+  hold(bytes: number): boolean {
+    this.#heldBytes += bytes
+    return this.#heldBytes <= this.#maxBytes
+  }
+}

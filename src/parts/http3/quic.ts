@@ -5,8 +5,8 @@ import { createPrivateKey } from 'node:crypto'
 import { SocketAddress } from 'node:net'
 import { constants } from 'node:os'
 import type * as Quic from 'node:quic'
-import type { ServerTls } from './bun.ts'
-import { ignoreUnreachable } from './unreachable-peers.ts'
+import type { ServerTls } from '../../sockets/bun.ts'
+import { ignoreUnreachable } from '../../sockets/unreachable-peers.ts'
 
 /** The property with which a writer says when there is room again: a promise, or null when it has ended. */
 export const DRAINS: unique symbol = Symbol.for('Stream.drainableProtocol') as never
