@@ -167,7 +167,7 @@ function counts(requests: number, connections: number | undefined): readonly str
   return [...(requests > 0 ? [count(requests, 'request')] : []), count(connections, 'connection')]
 }
 
-/** What all tries of one outage have in common. Of a cluster that is the reason: the messages of clients vary from try to try. */
+/** Returns the text that all tries of one outage share: of a cluster the reason, otherwise the code. */
 export function outageOf({ code, message }: { readonly code: string; readonly message: string }): string {
   return code === 'CLUSTER_UNREACHABLE' ? message : code
 }
