@@ -469,7 +469,13 @@ export class TerminalOutput implements Output {
       const live =
         service === undefined ? '' : `${this.#known.size - this.#down.size} of ${this.#known.size} live  `
       if (this.#down.size > 1)
-        return ['○', `${live}${[...this.#down.keys()].map((name = '') => visible(name)).join(', ')} down`]
+        return [
+          '○',
+          `${live}${[...this.#known]
+            .filter(name => this.#down.has(name))
+            .map(visible)
+            .join(', ')} down`,
+        ]
       return ['○', `${live}nothing on ${down.origin} yet${since}`]
     }
     const [order] = this.#orders.values()
