@@ -18,6 +18,8 @@ import { type Bar, bars, type Curve, curves, type Mark } from './svg.ts'
 /** Lines of the page. A reader who wants more follows its links. */
 const MAX_LINES = 150
 const PICKED = 6
+/** Tunnels of a row that a remark names. */
+const NAMED = 2
 const FEW_ROUNDS = 5
 /** Cores taken by other work, and percent by the hypervisor, from which on absolute figures are doubtful. */
 const BUSY_CORES = 0.3
@@ -81,7 +83,7 @@ function remarksOf(suites: readonly SuiteResult[]): string {
   const few = tables.filter(({ rounds = FEW_ROUNDS }) => rounds < FEW_ROUNDS)
   const near = tables.flatMap(({ title, note }) => {
     const [, names] = /ceiling \(direct\): (.*?)\.(?: |$)/.exec(note ?? '') ?? []
-    return names === undefined ? [] : [`${title} (${names})`]
+    return names === undefined ? [] : [`${title} (${names.split(', ').slice(0, NAMED).join(', ')})`]
   })
   const commits = new Set(suites.map(({ environment }) => environment.commit))
   const isShared = foreign > BUSY_CORES || steal > BUSY_STEAL
@@ -264,10 +266,11 @@ function line(title: string, direction: string, key: string, tables: readonly Ta
     const row = rows.find(one => one !== undefined)
     const points = rows.map(one => middle(one, key))
     // The generator alone would press the others to the ground.
-    if (!row || !DRAWN.test(name) || name === 'direct' || points.every(point => point === null)) return []
+    const isLine = points.filter(point => point !== null).length > 1
+    if (!row || !DRAWN.test(name) || name === 'direct' || !isLine) return []
     return [{ ...marks(row), points, spreads: rows.map(one => rangeIn(one, key)) }]
   })
-  const steps = tables.map(({ title: of }) => stepOf(of))
+  const steps = tables.map(({ title: of }) => stepOf(of).replace(/ ([KM])B$/, '$1'))
   return drawn.length === 0 ? null : curves(title, direction, steps, drawn)
 }
 

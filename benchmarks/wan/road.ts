@@ -65,8 +65,9 @@ export class Road {
 
   /** Congestion control of its ends: that of the machine, whatever the suite around it has. */
   get congestion(): string {
-    const [program = '', ...words] = [...this.#inside('client'), 'cat', CONGESTION]
-    return spawnSync(program, words).stdout.toString().trim()
+    return spawnSync('ip', [...this.#inside('client').slice(1), 'cat', CONGESTION])
+      .stdout.toString()
+      .trim()
   }
 
   close(): void {

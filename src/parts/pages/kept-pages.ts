@@ -28,7 +28,7 @@ interface Kept {
 
 export class KeptPages {
   readonly #now: () => number
-  /** The oldest first. */
+  /** The pages, the oldest first. */
   readonly #all = new Map<string, Kept>()
   readonly #byOwner = new Map<string, number>()
   #bytes = 0
@@ -53,7 +53,7 @@ export class KeptPages {
     return false
   }
 
-  keep(name: string, owner: string, page: AwayPage, mayStay: () => boolean = () => true): void {
+  keep(name: string, owner: string, page: AwayPage, mayStay: () => boolean): void {
     this.forget(name)
     const bytes = Buffer.byteLength(page.text) + PAGE_COST_BYTES
     this.#all.set(name, { owner, page, bytes, mayStay, awayAt: undefined })

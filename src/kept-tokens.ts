@@ -1,9 +1,9 @@
 // Stored tokens: creates, rotates and revokes them. The secret is returned once and stored nowhere.
 
 import { createHash, randomBytes } from 'node:crypto'
-import { TunnelError } from '../../errors.ts'
-import type { KeptToken, TokenScope, TokenStore } from '../../tokens.ts'
-import { Policy } from '../settings/policy.ts'
+import { TunnelError } from './errors.ts'
+import { Policy } from './server/settings/policy.ts'
+import type { KeptToken, TokenScope, TokenStore } from './tokens.ts'
 
 /** Begins each token: secret scanners and people see what it is. */
 const PREFIX = 'lt_'
@@ -39,7 +39,7 @@ export function addToken(store: TokenStore, { name, forMs, scope }: NewToken): s
   return secret
 }
 
-/** Returns its new secret; the old one opens nothing any more. `undefined`: there is no such token. */
+/** Returns its new secret; the old one stops working. `undefined`: there is no such token. */
 export function rotateToken(store: TokenStore, name: string): string | undefined {
   const secret = newSecret()
   return store.rehash(name, hashOf(secret)) ? secret : undefined
