@@ -123,7 +123,7 @@ for (const [index, { name, ...road }] of roads.entries()) {
       1 / (roads.length - index),
     )
     tables.push(...result.tables)
-    Object.assign(versions, result.versions)
+    Object.assign(versions, result.versions, { congestion: built.congestion })
   } catch (error) {
     built.close()
     refuse(reasonOf(error))

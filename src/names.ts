@@ -110,6 +110,12 @@ export function parseHost(host: string): HostParts {
 
 /** Parses IPv6 addresses, and throws for everything that is wrong. Whether an address is one, the dial will say. */
 function parseUnusualHost(host: string): HostParts {
+  const url = `http://${host}`
+  const more = URL.canParse(url) && !/^\w+:\/\//.test(host) ? unusedPart(new URL(url)) : undefined
+  if (more !== undefined) {
+    const rest = host.replace(/^.*@|[/?#].*$/g, '')
+    throw new TunnelError('OPTION_INVALID', `The address has ${more}, and none is used: give ${rest}.`)
+  }
   const [, bracketed, port] = /^\[(.*)\](?::(.*))?$/.exec(host) ?? []
   const address = bracketed ?? host
   if (ADDRESS.test(address) && address.includes(':', address.indexOf(':') + 1)) {

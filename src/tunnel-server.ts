@@ -17,6 +17,7 @@ import { installPages } from './parts/pages/install.ts'
 import { installPatience } from './parts/patience/install.ts'
 import { installPressure } from './parts/pressure/install.ts'
 import { installPrivate } from './parts/private/install.ts'
+import { installProxyProtocol } from './parts/proxy-protocol/install.ts'
 import { installRewriting } from './parts/rewriting/install.ts'
 import { installShaping } from './parts/shaping/install.ts'
 import { installTiming } from './parts/timing/install.ts'
@@ -48,6 +49,7 @@ const PARTS: readonly Install[] = [
   installHttp2,
   installHttp3,
   installPrivate,
+  installProxyProtocol,
   installLanes,
 ]
 

@@ -303,6 +303,7 @@ const PARTS: Record<string, { readonly files: RegExp; readonly imports: number }
   patience: { files: /^parts\/patience\//, imports: 0 },
   pressure: { files: /^parts\/pressure\//, imports: 0 },
   private: { files: /^parts\/private\//, imports: 0 },
+  'PROXY protocol': { files: /^parts\/proxy-protocol\//, imports: 0 },
   shaping: { files: /^parts\/shaping\//, imports: 0 },
   timing: { files: /^parts\/timing\//, imports: 0 },
   observers: { files: /^parts\/observers\//, imports: 0 },

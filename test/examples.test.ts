@@ -302,7 +302,7 @@ test('sidecar: the client has the flags and variables of a client, and an app th
   } // as the file has it
   const [target = '', ...words] = services.tunnel?.command?.split(' ') ?? []
   expect(services).toHaveProperty(target.split(':')[0]!)
-  const client = idleProgram()
+  const client = await idleProgram()
   for (const flag of words.filter(word => word.startsWith('--')))
     expect(client.options.map(({ long }) => long)).toContain(flag)
   for (const name of Object.keys(services.tunnel?.environment ?? {}))
@@ -313,7 +313,7 @@ test('cluster: both servers have the flags of a cluster, and addresses of their 
   const { services } = Bun.YAML.parse(await textOf('cluster', 'compose.yaml')) as {
     services: Record<string, { command?: string; image: string }>
   } // as the file has it
-  const server = idleProgram().commands.find(command => command.name() === 'server')
+  const server = await (await idleProgram()).commands.find(command => command.name() === 'server')
   for (const name of ['one', 'two']) {
     const words = services[name]?.command?.split(' ') ?? []
     expect(words).toContain(`http://${name}:8080`)

@@ -42,9 +42,8 @@ const HABITS: Readonly<Record<string, RegExp>> = {
   'is no X': /(?<!\bthere )\b(?:is|are|was|were) no (?!longer|more|need|other|such)\w+/gi,
   'beside, stands in': /\bbeside\b|\bstands? (?:in|behind|beside|there|here)\b/gi,
   'literary words': /\b(?:sound|mend|unwell|hence|perhaps|elsewhere|afresh|anew|ceases?|began|therein)\b/gi,
-  // Not versions: HTTP/1.1, Bun 1.4.
   'bare ratio':
-    /(?<![\w.§×/=])(?<!\b(?:Bun|nginx|TLS|localtunnels|only) )(?<!\bHTTP\/1\.1 and )(?<!\bTLS: 1\.\d or |\bonly 1\.\d and |default: )\b[01]\.\d+(?= (?:of|and|to|in|with)\b|[,;).])(?![.\d])/g,
+    /(?<![\w.§×/]|(?:TLS|nginx|Bun|tunnels|version) (?:1\.\d (?:or|and) )?)\b[01]\.\d+(?= (?:of|and|to|in|with)\b|[,;).])(?![.\d])/g,
 }
 
 type Kind = 'comments' | 'messages' | 'documents'

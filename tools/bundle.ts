@@ -111,6 +111,7 @@ function finish(): void {
   const plain = plainNames([...texts.values()])
   for (const [path, text] of texts) {
     const finished = text
+      .replace(/^#!.*\n/, '')
       .replace(/[\w.-]+-[0-9a-z]{8}\.js/g, name => names.get(name) ?? name)
       .replace(
         /own-place:([\w./-]+)/g,
@@ -118,7 +119,12 @@ function finish(): void {
       )
       .replace(/\b(\w+)2\b/g, (name, bare) => (plain.has(bare) ? bare : name))
     rmSync(path)
-    writeFileSync(join(dirname(path), names.get(basename(path)) ?? basename(path)), finished)
+    // Bun compiles a file with this first line as it is, without a pass of its own, and reads it as Latin-1.
+    const ascii = finished.replace(
+      /[^\0-\x7f]/g,
+      one => `\\u${one.charCodeAt(0).toString(16).padStart(4, '0')}`,
+    )
+    writeFileSync(join(dirname(path), names.get(basename(path)) ?? basename(path)), `// @bun\n${ascii}`)
   }
 }
 
@@ -178,7 +184,7 @@ function format(): void {
 function restoreFirstLines(): void {
   const path = join(dist, BIN.replace(/\.ts$/, '.js'))
   const head = readFileSync(join(root, BIN), 'utf8').split('\n\n', 1)[0]
-  const body = readFileSync(path, 'utf8').replace(/^#!.*\n/, '')
+  const body = readFileSync(path, 'utf8')
   writeFileSync(path, `${head}\n${body}`)
   chmodSync(path, 0o755)
 }

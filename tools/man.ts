@@ -13,7 +13,7 @@ const root = resolve(import.meta.dir, '..')
 const folder = join(root, 'dist/man')
 
 // No command runs: the program is only looked at.
-const shapes = shapesOf(createProgram({} as Actions))
+const shapes = shapesOf(await createProgram({} as Actions))
 mkdirSync(folder, { recursive: true })
 writeFileSync(
   join(folder, 'localtunnels.1'),

@@ -6,8 +6,9 @@
 
 import { join, resolve } from 'node:path'
 import { chromium, type Page } from 'playwright-core'
-import { ADMIN_TOKEN } from '../test/support/admin.ts'
+import { ADMIN_TOKEN, adminOptions } from '../test/support/admin.ts'
 import { busyServer } from '../test/support/busy-server.ts'
+import { startServer } from '../test/support/tunnel.ts'
 import { visitorPages } from '../test/support/visitor-pages.ts'
 import { openShop, type Shop } from './shop.ts'
 
@@ -188,6 +189,22 @@ async function inspector(): Promise<void> {
   })
   await shop.morning()
   for (const [state, show] of Object.entries(INSPECTOR)) await one(state, show)
+  await one('unread', async page => {
+    await page.route('**/api/v1/exchanges/*', route => route.abort())
+    await page.locator('.rows .row').first().click()
+    await page.getByRole('heading', { name: 'cannot be read' }).waitFor()
+  })
+  const [words, note] = ['מחיר-הכובע-האדום/', 'a-value-that-never-ends-'.repeat(30)]
+  await shop.visit('shop', `/${encodeURI(words).repeat(6)}?${'filter=long&'.repeat(60)}`, {
+    method: 'POST',
+    body: JSON.stringify({ [words.repeat(9)]: note, שם: 'כובע אדום', note: '‮reversed' }),
+    headers: { 'content-type': 'application/json', 'x-note': note },
+  })
+  await one('long', async page => {
+    await page.locator('.rows .row').first().click()
+    await settled(page)
+    await page.keyboard.press('h')
+  })
   await one('lost', async page => {
     await choose(page, 'invoice.paid')
     await settled(page)
@@ -222,6 +239,18 @@ async function admin(): Promise<void> {
   }
   for (const hash of views)
     await take(`admin-${hash.replace('/', '-')}`, `${url}/#${ADMIN_TOKEN}`, view(hash))
+  await take('admin-lost', `${url}/#${ADMIN_TOKEN}`, async page => {
+    await view('overview')(page)
+    await page.route('**/api/v1/**', route => route.abort())
+    await page.getByText('Lost, trying again').waitFor()
+  })
+  await take('admin-new-token', `${url}/#${ADMIN_TOKEN}`, async page => {
+    await view('tokens')(page)
+    await page.getByRole('button', { name: 'New token' }).click()
+    await page.getByLabel('Name of the token').waitFor()
+  })
+  await using empty = await startServer({ admin: adminOptions() })
+  await take('admin-empty', `${empty.adminUrl}/#${ADMIN_TOKEN}`, view('overview'))
   await take('admin-confirm', `${url}/#${ADMIN_TOKEN}`, async page => {
     await view('tunnels')(page)
     await page.getByLabel('Actions for shop').click()

@@ -43,6 +43,8 @@ export interface Shop {
   fix(): void
   /** What came on that morning. */
   morning(): Promise<void>
+  /** A request to one of its tunnels. */
+  visit(tunnel: string, path: string, init?: RequestInit): Promise<void>
   /** One more request, of those that come all day. */
   more(): Promise<void>
   stop(): Promise<void>
@@ -223,6 +225,7 @@ export async function openShop(): Promise<Shop> {
       await visit('shop', '/logo.png')
       await visit('shop', '/api/products?category=hats&sort=price&page=1&utm_source=newsletter')
     },
+    visit,
     more: () => day[next++ % day.length]!(),
     async stop() {
       for (const socket of sockets) socket.close()

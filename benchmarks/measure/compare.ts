@@ -15,6 +15,8 @@ const SLACK_OF_CPU = 1.6
 /** Beside other work for more than this many cores, only what cannot be its fault counts. */
 const BUSY_CORES = 0.5
 const SLACK_WHEN_BUSY = 5
+/** Where no row is a unit, and the machine is the same. */
+const SLACK_WITHOUT_UNIT = 2
 
 export interface Comparison {
   readonly text: string
@@ -26,15 +28,14 @@ export function compare(now: SuiteResult, before: SavedRun): Comparison {
   const earlier = before.suites.find(({ suite }) => suite === now.suite)
   if (!earlier) return { text: `${now.suite}: the saved run has no such suite`, slower: [] }
   const slower: string[] = []
-  const rows = now.tables.flatMap(one => compareTable(one, earlier, slower))
-  const head = `${now.title} against ${earlier.environment.commit} of ${earlier.environment.date}`
-  if (rows.length === 0) return { text: `${head}: nothing in common`, slower }
   const { cpu, cores, bun } = now.environment
   const then = earlier.environment
+  const isSameMachine = then.cpu === cpu && then.cores === cores
+  const rows = now.tables.flatMap(one => compareTable(one, earlier, isSameMachine, slower))
+  const head = `${now.title} against ${earlier.environment.commit} of ${earlier.environment.date}`
+  if (rows.length === 0) return { text: `${head}: nothing in common`, slower }
   const doubts = [
-    ...(then.cpu === cpu && then.cores === cores
-      ? []
-      : [`on another machine (${then.cpu}, ${then.cores} cores)`]),
+    ...(isSameMachine ? [] : [`on another machine (${then.cpu}, ${then.cores} cores)`]),
     ...(then.bun === bun ? [] : [`on Bun ${then.bun}, not ${bun}`]),
     ...(now.quick || earlier.quick ? ['a smoke run, whose figures mean nothing'] : []),
   ].join('; ')
@@ -42,7 +43,12 @@ export function compare(now: SuiteResult, before: SavedRun): Comparison {
   return { text: `${head}${doubts && `: ${doubts}`}\n${lines}`, slower }
 }
 
-function compareTable(one: Table, earlier: SuiteResult, slower: string[]): string[][] {
+function compareTable(
+  one: Table,
+  earlier: SuiteResult,
+  isSameMachine: boolean,
+  slower: string[],
+): string[][] {
   const other = earlier.tables.find(({ id }) => id === one.id)
   const unit = UNITS.find(name => [one, other].every(side => rowOf(side, name) !== undefined))
   const lines: string[][] = []
@@ -60,11 +66,14 @@ function compareTable(one: Table, earlier: SuiteResult, slower: string[]): strin
       const texts = [before.median, now.median].map(figure)
       lines.push([`${one.title}: ${row.name}`, figureName, ...texts, `${ratio.toFixed(2)} ×`, verdict])
       const isCpu = key.startsWith('cpu')
-      if (row.role !== 'ours' || unit === undefined || (index > 0 && !isCpu)) continue
+      if (row.role !== 'ours' || (unit === undefined && !isSameMachine) || (index > 0 && !isCpu)) continue
       const [low, high] = rangeOf(before)
       const others = figuresOf(row, 'foreign')
       const isBusy = others.length > 0 && median(others) > BUSY_CORES
-      const slack = (isCpu ? SLACK_OF_CPU : SLACK_OF_RATE) * (isBusy ? SLACK_WHEN_BUSY : 1)
+      const slack =
+        (isCpu ? SLACK_OF_CPU : SLACK_OF_RATE) *
+        (isBusy ? SLACK_WHEN_BUSY : 1) *
+        (unit === undefined ? SLACK_WITHOUT_UNIT : 1)
       if (better === 'higher' ? now.median < low / slack : now.median > high * slack)
         slower.push(`slower: ${one.title}: ${row.name}, ${figureName} ${texts.join(' before, now ')}`)
     }

@@ -12,12 +12,14 @@ import { figuresOf } from '../measure/verdict.ts'
 import { ALL } from '../peers/list.ts'
 import { CAUSES } from './causes.ts'
 import { publishedCsv } from './published.ts'
-import { countsOf, KINDS, pick, type Standing, standingsOf } from './standings.ts'
+import { countsOf, KINDS, OF_GENERATORS, pick, type Standing, standingsOf } from './standings.ts'
 import { type Bar, bars, type Curve, curves, type Mark } from './svg.ts'
 
 /** Lines of the page. A reader who wants more follows its links. */
 const MAX_LINES = 150
 const PICKED = 6
+/** Tunnels of a row that a remark names. */
+const NAMED = 2
 const FEW_ROUNDS = 5
 /** Cores taken by other work, and percent by the hypervisor, from which on absolute figures are doubtful. */
 const BUSY_CORES = 0.3
@@ -46,6 +48,9 @@ export async function documentsOf({ suites }: SavedRun): Promise<ReadonlyMap<str
     failures: failuresOf(tables),
     files: suites.map(({ suite, title }) => `[${title}](benchmarks/${suite}.csv)`).join(', '),
     tunnels: tunnelTable(suites),
+    roads:
+      suites.find(({ suite }) => suite === 'wan')?.environment.tools.congestion ??
+      'the default of the machine',
   }
   const written = page.replaceAll(/\{\{(\w+)\}\}/g, (_, name: string) => fields[name] ?? '')
   const lines = written.split('\n').length
@@ -78,7 +83,7 @@ function remarksOf(suites: readonly SuiteResult[]): string {
   const few = tables.filter(({ rounds = FEW_ROUNDS }) => rounds < FEW_ROUNDS)
   const near = tables.flatMap(({ title, note }) => {
     const [, names] = /ceiling \(direct\): (.*?)\.(?: |$)/.exec(note ?? '') ?? []
-    return names === undefined ? [] : [`${title} (${names})`]
+    return names === undefined ? [] : [`${title} (${names.split(', ').slice(0, NAMED).join(', ')})`]
   })
   const commits = new Set(suites.map(({ environment }) => environment.commit))
   const isShared = foreign > BUSY_CORES || steal > BUSY_STEAL
@@ -110,9 +115,10 @@ function countTable(tables: readonly Table[]): string {
   return table(['tunnel', 'of the best other tunnel', 'ahead', 'level', 'behind'], lines)
 }
 
-function causeOf({ table: { id }, kind }: Standing): string | undefined {
+function causeOf({ table: { id, path }, kind }: Standing): string | undefined {
   const [word = ''] = id.split(' ', 1)
-  return CAUSES[`${id} ${kind}`] ?? CAUSES[id] ?? CAUSES[word] ?? CAUSES[word.replace(/\d.*$/, '')]
+  const names = [id, word, word.replace(/\d.*$/, ''), path ?? '']
+  return names.map(name => CAUSES[`${name} ${kind}`] ?? CAUSES[name]).find(cause => cause !== undefined)
 }
 
 /** By the command line, and by the library where it alone was measured. */
@@ -144,9 +150,9 @@ function picked(tables: readonly Table[], wanted: 'ahead' | 'behind'): string {
 /** The same three rows by other programs. */
 function generatorTable(tables: readonly Table[]): string {
   const lines = tables.flatMap(({ id, title, columns, rows }) => {
-    if (!/^(?:wrk|wrkpost|vegeta)$/.test(id)) return []
+    if (!OF_GENERATORS.test(id)) return []
     return rows
-      .filter(({ name }) => /^(?:direct|ours-cli)$/.test(name))
+      .filter(({ name }) => /^(?:direct|ours-cli|rathole)$/.test(name))
       .map(row => {
         const cells = columns
           .filter(({ key }) => !/^(?:foreign|steal)$/.test(key))
@@ -162,7 +168,7 @@ function generatorTable(tables: readonly Table[]): string {
   })
   if (lines.length === 0) return 'wrk and vegeta were not run.'
   return table(
-    ['work', 'other', 'tunnel', 'requests/s or p50 ms, ours / other', 'p99 ms, ours / other'],
+    ['work', 'other', 'tunnel', 'requests/s or p50 ms, generator.c / other', 'p99 ms, generator.c / other'],
     lines,
   )
 }
@@ -222,7 +228,7 @@ function chartsOf(of: (id: string) => Table | undefined): readonly Chart[] {
   const [plain, tls, bySize] = [
     'Requests a second by connections (GET 20 B)',
     'Requests a second over TLS (GET 20 B)',
-    'Megabytes a second by size, ordinary path (10 connections)',
+    'Megabytes a second by size, ordinary path',
   ]
   const [latency, cpu, memory] = [
     'Latency at 4,000 requests a second, ms',
@@ -240,10 +246,16 @@ function chartsOf(of: (id: string) => Table | undefined): readonly Chart[] {
         ? line(tls, ON_HOP, 'rps', overTls)
         : bar(overTls[0], 'rps', tls, 'more is better; 50 connections; dashed: no tunnel'),
     ),
-    ...named(bySize, line(bySize, ON_HOP, 'mbps', present(sizes.map(size => `len${size}x10`)))),
+    ...named(
+      bySize,
+      line(bySize, `10 connections; ${ON_HOP}`, 'mbps', present(sizes.map(size => `len${size}x10`))),
+    ),
     ...named(latency, percentiles(latency, of('r4000'))),
     ...named(cpu, bar(of('t50'), 'cpu', cpu, 'less is better; GET 20 B, 50 connections')),
-    ...named(memory, bar(of('held1000'), 'idle', memory, 'less is better')),
+    ...named(
+      memory,
+      bar(of('held1000'), 'idle', memory, 'less is better; resident, with the text that programs share'),
+    ),
   ]
 }
 
@@ -279,7 +291,13 @@ function percentiles(title: string, of: Table | undefined): string | null {
     }))
   if (drawn.every(({ points }) => points.every(point => point === null))) return null
   const steps = ['p50', 'p90', 'p95', 'p99', 'p99.9']
-  return curves(title, 'less is better; logarithmic; dashed: no tunnel', steps, drawn, true)
+  return curves(
+    title,
+    'less is better; logarithmic; dotted: no tunnel, dashed: one reverse proxy',
+    steps,
+    drawn,
+    true,
+  )
 }
 
 function bar(of: Table | undefined, key: string, title: string, direction: string): string | null {

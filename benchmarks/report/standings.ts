@@ -22,9 +22,14 @@ export interface Standing extends Verdict {
   readonly tunnel: string
 }
 
+/** Rows of other load generators: work that other tables have, too. */
+export const OF_GENERATORS: RegExp = /^(?:wrk|wrkpost|vegeta)$/
+
 /** Of every table in which `tunnel` and another program have figures the first column of each kind. */
 export function standingsOf(tables: readonly Table[], tunnel: string): readonly Standing[] {
-  const judged = tables.filter(table => !isTimed(table) && table.id !== 'fidelity')
+  const judged = tables.filter(
+    table => !isTimed(table) && table.id !== 'fidelity' && !OF_GENERATORS.test(table.id),
+  )
   return judged.flatMap(table =>
     KINDS.flatMap((kind): Standing[] => {
       const column = table.columns.find(one => kindOf(table, one) === kind)

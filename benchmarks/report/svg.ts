@@ -103,7 +103,7 @@ export function curves(
       : one.isFloor
         ? '#8b949e'
         : PEERS[peers++ % PEERS.length]
-    const dash = one.isFloor ? ' stroke-dasharray="4 3"' : ''
+    const dash = one.isFloor ? ` stroke-dasharray="${one.name === 'direct' ? '1 3' : '4 3'}"` : ''
     const path = one.points
       .map((value, at) => (value === null || value <= 0 ? '' : `${x(at).toFixed(1)} ${y(value).toFixed(1)}`))
       .filter(Boolean)
@@ -115,7 +115,7 @@ export function curves(
     return [
       `<path d="M${path.join('L')}" fill="none" stroke="${colour}" stroke-width="${one.isOurs ? 3 : 1.5}"${dash}/>`,
       `<path d="${spreads.join('')}" stroke="${colour}" stroke-width="${one.isOurs ? 7 : 3}" stroke-opacity=".3"/>`,
-      `<rect x="${at.x}" y="${at.y - 8}" width="14" height="4" fill="${colour}"/>`,
+      `<path d="M${at.x} ${at.y - 6}h14" stroke="${colour}" stroke-width="4"${dash}/>`,
       `<text x="${at.x + 20}" y="${at.y}"${one.isOurs ? ' class="o"' : ''}>${escapeXml(one.name)}</text>`,
     ].join('')
   })

@@ -3,6 +3,7 @@
 import { spawnSync } from 'node:child_process'
 import { join } from 'node:path'
 import { type Child, finish, launch, START_DEADLINE_MS } from '../measure/children.ts'
+import { CONGESTION } from '../measure/environment.ts'
 import type { Ground } from '../peers/start.ts'
 
 export interface RoadOptions {
@@ -60,6 +61,13 @@ export class Road {
       // A queue of 100 ms, one round trip, as the modem of a home has it or more.
       inside(...`tc qdisc add dev wan root tbf rate ${rateMbit}mbit burst 64kb latency 100ms`.split(' '))
     }
+  }
+
+  /** Congestion control of its ends: that of the machine, whatever the suite around it has. */
+  get congestion(): string {
+    return spawnSync('ip', [...this.#inside('client').slice(1), 'cat', CONGESTION])
+      .stdout.toString()
+      .trim()
   }
 
   close(): void {

@@ -33,6 +33,8 @@ export interface ClientEnd {
   forward(port: number): void
   isConnected(): boolean
   probe(): Promise<boolean | undefined>
+  /** The round trip to the server, in milliseconds. 0: not measured. */
+  readonly roundTripMs: number
   /** The URL of the inspector. `undefined` if the client has none. */
   readonly inspectorUrl: string | undefined
   getTunnelUrl(): string

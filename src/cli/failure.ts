@@ -23,7 +23,6 @@ export interface Failed {
 
 /** Says what went wrong in one line on stderr, and to a program that reads JSON also there. Returns the exit code. */
 export function fail(error: unknown, { chosen, log, words, command }: Failed): number {
-  if (error instanceof CommanderError && error.exitCode === 0) return EXIT.ok
   const group = groupOf(error, words, command)
   if (group !== undefined) {
     log.write(group.helpInformation())

@@ -1,6 +1,6 @@
 // Runs a command line: connects it to the streams and signals of the process, and ends with its exit code.
 
-import type { Command } from 'commander'
+import { type Command, CommanderError } from 'commander'
 import { TunnelError } from '../errors.ts'
 import { createActions } from './actions.ts'
 import { EXIT } from './exit-codes.ts'
@@ -57,7 +57,7 @@ async function runCommand(argv: readonly string[], out: GatheredSink, log: Gathe
     return { output, reportRate, ...ends, environment: process.env, terminal }
   }
   let exitCode: number = EXIT.ok
-  const program = createProgram(
+  const program = await createProgram(
     createActions({
       start,
       write: text => out.write(text),
@@ -67,6 +67,7 @@ async function runCommand(argv: readonly string[], out: GatheredSink, log: Gathe
         exitCode = code
       },
     }),
+    words,
   )
   let command: Command = program
   program.hook('preAction', (_, one) => {
@@ -85,10 +86,13 @@ async function runCommand(argv: readonly string[], out: GatheredSink, log: Gathe
     await program.parseAsync(words, { from: 'user' })
     if (chosen !== undefined && !hasServed && stop.signal.reason === 'SIGINT') exitCode = EXIT.interrupted
   } catch (error) {
-    // A program that reads events reads this one too, however early it comes.
-    if (isJsonAsked(words)) chosen ??= await chooseOutput(JSON_WISH, out, log)
-    const { fail } = await import('./failure.ts')
-    exitCode = fail(error, { chosen, log, words, command })
+    // Commander ends a help that it has printed with an error too.
+    if (!(error instanceof CommanderError) || error.exitCode !== 0) {
+      // A program that reads events reads this one too, however early it comes.
+      if (isJsonAsked(words)) chosen ??= await chooseOutput(JSON_WISH, out, log)
+      const { fail } = await import('./failure.ts')
+      exitCode = fail(error, { chosen, log, words, command })
+    }
   }
   chosen?.output.close()
   await out.written()

@@ -98,6 +98,8 @@ export interface ReadyEvent {
   readonly wire: string
   readonly origin: string
   readonly server: string
+  /** The round trip to the server. Left out: not measured. */
+  readonly roundTripMs?: number
   /** The server runs in this process, for this machine only. */
   readonly isEmbedded: boolean
   /** The URL of the inspector with its token: only for this user. */

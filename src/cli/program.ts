@@ -1,28 +1,134 @@
-// The command line: every command with its flags, in the files of `program/`, and what each asks for.
+// The command line: the commands as --help shows them. The options of each are in `program/`, and load for the commands of the line.
 
 import { Command } from 'commander'
 import { VERSION } from '../version.ts'
 import type { Actions } from './actions.ts'
 import { DOCUMENTATION } from './documentation.ts'
-import { addAdminCommand } from './program/admin.ts'
-import { addCompletionsCommand } from './program/completions.ts'
-import { addConfigCommands } from './program/config.ts'
-import { addConnectCommand } from './program/connect.ts'
-import { addDoctorCommand } from './program/doctor.ts'
 import { LAYOUT } from './program/help.ts'
-import { addLinkCommand } from './program/link.ts'
-import { addLoginCommands } from './program/login.ts'
-import { addMcpCommand } from './program/mcp.ts'
-import { addRawCommands } from './program/raw.ts'
-import { addRequestCommands } from './program/requests.ts'
-import { addRunCommand } from './program/run.ts'
-import { addServerCommand } from './program/server.ts'
-import { addServiceCommand } from './program/service.ts'
-import { addHttpCommand, addSharing } from './program/share.ts'
-import { addTokenCommands } from './program/token.ts'
-import { addUpCommand } from './program/up.ts'
+import { COMMANDS } from './words.ts'
 
-export function createProgram(actions: Actions): Command {
+/** Adds the options and the action of a command. */
+type Add = (command: Command, actions: Actions) => void
+type Row = readonly [description: string, load: () => Promise<Add>, argument?: readonly [string, string]]
+
+const sharing = () => import('./program/share.ts')
+const raw = (name: 'tcp' | 'udp' | 'tls') => async (): Promise<Add> => {
+  const { addRaw } = await import('./program/raw.ts')
+  return (command, actions) => addRaw(command, actions, name)
+}
+const requests = () => import('./program/requests.ts')
+const logins = () => import('./program/login.ts')
+
+/** The commands by their heading in --help, in this order. */
+const GROUPS: Readonly<Record<string, Readonly<Record<string, Row>>>> = {
+  'Share:': {
+    http: [
+      'share a web app; you can leave out the word "http"',
+      async () => (await sharing()).addHttp,
+      ['[port]', 'where the app is: 3000, host:3000, https://host:3000 or unix:/path (default: 3000)'],
+    ],
+    tcp: [
+      'share a TCP service on a public port',
+      raw('tcp'),
+      ['<port>', 'where the service is: 5432, host:5432, unix:/path or a range of ports, 27015-27030'],
+    ],
+    udp: [
+      'share a UDP service on a public port',
+      raw('udp'),
+      ['<port>', 'where the service is: 53, host:53 or a range of ports, 27015-27030'],
+    ],
+    tls: [
+      'share a service that speaks TLS on a public name',
+      raw('tls'),
+      ['<port>', 'where the service is: 8443, host:8443 or unix:/path'],
+    ],
+    run: [
+      'start a command and share the port that it opens',
+      async () => (await import('./program/run.ts')).addRun,
+      ['<command...>', 'such as: npm run dev; it gets its public URL in PUBLIC_URL'],
+    ],
+    up: ['share all services of a configuration file', async () => (await import('./program/up.ts')).addUp],
+    connect: [
+      'connect to a private service of another machine',
+      async () => (await import('./program/connect.ts')).addConnect,
+      ['<name>', 'name of the service, such as db; of a UDP service, udp:dns'],
+    ],
+  },
+  'Inspect:': {
+    requests: [
+      'list the captured requests of a running tunnel',
+      async () => (await requests()).addRequests,
+      ['[filter]', 'such as "POST /hooks status:5xx" (docs/inspector.md)'],
+    ],
+    replay: [
+      'send a captured request to the app again',
+      async () => (await requests()).addReplay,
+      ['<id>', 'number of the request, or: latest'],
+    ],
+    fixture: ['save captured requests as files for tests', async () => (await requests()).addFixture],
+    wait: [
+      'wait for a request that matches',
+      async () => (await requests()).addWait,
+      ['[filter]', 'such as "POST /hooks" (docs/inspector.md)'],
+    ],
+    mcp: [
+      'give an AI agent access to requests (docs/agents.md)',
+      async () => (await import('./program/mcp.ts')).addMcp,
+    ],
+  },
+  'Connect to servers:': {
+    login: [
+      'save the token of a server, and use it by default',
+      async () => (await logins()).addLogin,
+      ['<server>', 'the server, such as tunnel.example'],
+    ],
+    logout: [
+      'delete the saved token of a server',
+      async () => (await logins()).addLogout,
+      ['[server]', 'the server (default: your default server)'],
+    ],
+    whoami: ['list the servers with a saved token', async () => (await logins()).addWhoami],
+    link: [
+      'create or revoke a link to a tunnel with --links',
+      async () => (await import('./program/link.ts')).addLink,
+      ['<name>', 'the subdomain of the tunnel'],
+    ],
+  },
+  'Run a server:': {
+    server: ['run a tunnel server', async () => (await import('./program/server.ts')).addServer],
+    token: [
+      'create, list, rotate and revoke client tokens',
+      async () => (await import('./program/token.ts')).addToken,
+    ],
+    admin: [
+      'inspect and control a running server',
+      async () => (await import('./program/admin.ts')).addAdmin,
+    ],
+    service: [
+      'run tunnels or a server as a system service',
+      async () => (await import('./program/service.ts')).addService,
+    ],
+  },
+  'Troubleshoot:': {
+    doctor: [
+      'check app, DNS, ports, certificate and token',
+      async () => (await import('./program/doctor.ts')).addDoctor,
+      ['[port]', 'where the app is: 3000, host:3000, https://host:3000 or unix:/path'],
+    ],
+    config: [
+      'check a configuration file, or print its schema',
+      async () => (await import('./program/config.ts')).addConfig,
+    ],
+    completions: [
+      'print completions for bash, zsh or fish',
+      async () => (await import('./program/completions.ts')).addCompletions,
+      ['<shell>', 'the shell'],
+    ],
+  },
+}
+
+/** Makes the command line. `words`: only commands that are among them get their options; `completions` needs all. Default: all. */
+export async function createProgram(actions: Actions, words?: readonly string[]): Promise<Command> {
   const program = new Command('localtunnels')
     .usage('[port] [options]\n       localtunnels <command> [options]')
     .description(
@@ -35,33 +141,17 @@ export function createProgram(actions: Actions): Command {
     .enablePositionalOptions()
     .argument('[port]')
     .addHelpText('after', HELP_END)
-  addSharing(program, actions)
-
-  program.commandsGroup('Share:')
-  addHttpCommand(program, actions)
-  addRawCommands(program, actions)
-  addRunCommand(program, actions)
-  addUpCommand(program, actions)
-  addConnectCommand(program, actions)
-
-  program.commandsGroup('Inspect:')
-  addRequestCommands(program, actions)
-  addMcpCommand(program, actions)
-
-  program.commandsGroup('Connect to servers:')
-  addLoginCommands(program, actions)
-  addLinkCommand(program, actions)
-
-  program.commandsGroup('Run a server:')
-  addServerCommand(program, actions)
-  addTokenCommands(program, actions)
-  addAdminCommand(program, actions)
-  addServiceCommand(program, actions)
-
-  program.commandsGroup('Troubleshoot:')
-  addDoctorCommand(program, actions)
-  addConfigCommands(program, actions)
-  addCompletionsCommand(program, actions)
+  const [first = ''] = words ?? []
+  const isWhole = words === undefined || first === 'completions'
+  if (isWhole || !COMMANDS.includes(first)) (await sharing()).addSharing(program, actions)
+  for (const [heading, commands] of Object.entries(GROUPS)) {
+    program.commandsGroup(heading)
+    for (const [name, [description, load, argument]] of Object.entries(commands)) {
+      const command = program.command(name).description(description)
+      if (argument !== undefined) command.argument(...argument)
+      if (isWhole || words.includes(name)) (await load())(command, actions)
+    }
+  }
   program.helpCommand('help [command]', 'print the options of a command')
 
   return program

@@ -66,14 +66,15 @@ async function parsed(words: readonly string[]): Promise<Command> {
   let found: Command | undefined
   const nothing = async () => {}
   // Each action is the same one, whatever it is called.
-  const program = createProgram(new Proxy({} as Actions, { get: () => nothing }))
+  const argv = translate(words)
+  const program = await createProgram(new Proxy({} as Actions, { get: () => nothing }), argv)
   for (const one of commandsOf(program))
     one.exitOverride().configureOutput({ writeOut: nothing, writeErr: nothing, outputError: nothing })
   program.hook('preAction', (_, command) => {
     found = command
   })
   try {
-    await program.parseAsync(translate(words), { from: 'user' })
+    await program.parseAsync(argv, { from: 'user' })
   } catch (cause) {
     if (!(cause instanceof CommanderError)) throw cause
     const why = cause.message.replace(/^error: /, '').split('\n')[0]

@@ -265,6 +265,11 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
     return this.#state === 'connected'
   }
 
+  /** The smallest round trip to the server since the connection opened, in milliseconds. 0: not measured yet. */
+  get roundTripMs(): number {
+    return this.#connection?.roundTripMs ?? 0
+  }
+
   /**
    * The URL of the inspector's page, with its token behind `#`: only for the user of this machine. `undefined` without
    * `inspect`, or with `port: false`, and while the client is not connecting or connected.

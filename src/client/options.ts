@@ -75,7 +75,7 @@ export interface OriginOptions {
    */
   readonly rewrite?: readonly ('location' | 'cookies' | 'referer' | 'origin' | 'destination')[]
   /**
-   * The path that is removed from the visitor's path, such as `/app`. Default none. Requests outside it are unchanged.
+   * The path that is removed from the visitor's path, such as `/app`. Default none. Requests for other paths get 404 `FILTERED_OUT`.
    */
   readonly stripPrefix?: string
   /** Path that the app gets in front of the visitor's path, such as `/app`. Default none. It does not control access. Not a path: `OPTION_INVALID`. */

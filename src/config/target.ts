@@ -1,6 +1,7 @@
 // Reads the target of a route, and the ports that a text names.
 
 import { resolve } from 'node:path'
+import type { OriginOptions } from '../client/options.ts'
 import { isValidPort, parseHost } from '../names.ts'
 
 /** An app by its address, as the options of a client name it. */
@@ -8,29 +9,37 @@ export type RouteTarget = (
   | { readonly port: number; readonly host?: string }
   | { readonly url: string }
   | { readonly unix: string }
-) & { readonly protocol?: 'h2c' | 'h2' }
+) &
+  RouteExtras
+
+/** The options of a route in addition to its address. */
+export type RouteExtras = Pick<OriginOptions, 'stripPrefix' | 'addPrefix'> & {
+  readonly protocol?: 'h2c' | 'h2'
+}
 
 /** Returns `:3000` and `*:3000`, as servers print where they listen, with a host that can be dialled. */
 export function withHost(text: string): string {
   return text.replace(/^\*?:(?=\d+$)/, 'localhost:')
 }
 
-/** Returns the protocol and address of `h2c://host:port`, `h2c+unix:/path` and `h2://host`. */
-export function splitProtocol(text: string): { readonly protocol?: 'h2c' | 'h2'; readonly address: string } {
+/** Splits `h2c://host:port`, `h2c+unix:/path` and `h2://host`, with `,strip-prefix=/api` and `,add-prefix=/app` behind it. */
+export function splitTarget(given: string): { readonly extras: RouteExtras; readonly address: string } {
+  const [text = '', ...prefixes] = given.split(/,(?=(?:strip|add)-prefix=)/)
+  const paths = prefixes.map(one => [`${one.split('-', 1)[0]}Prefix`, one.slice(one.indexOf('=') + 1)])
+  const extras: RouteExtras = Object.fromEntries(paths)
   const [, clear, unix, secure] = /^(?:h2c:\/\/(.*)|h2c\+(unix:.*)|h2:\/\/(.*))$/is.exec(text) ?? []
-  if (clear !== undefined) return { protocol: 'h2c', address: `http://${clear}` }
-  if (unix !== undefined) return { protocol: 'h2c', address: unix }
-  return secure === undefined ? { address: text } : { protocol: 'h2', address: `https://${secure}` }
+  if (secure !== undefined) return { extras: { protocol: 'h2', ...extras }, address: `https://${secure}` }
+  const address = unix ?? (clear === undefined ? undefined : `http://${clear}`)
+  return address === undefined
+    ? { extras, address: text }
+    : { extras: { protocol: 'h2c', ...extras }, address }
 }
 
-/**
- * Parses `8080`, `host:8080`, `http://…`, `unix:/path`, and those of `splitProtocol`. `undefined` for another text.
- * `undefined`: another text.
- */
+/** Parses `8080`, `host:8080`, `http://…`, `unix:/path`, and those of `splitTarget`. `undefined` for another text. */
 export function parseRouteTarget(given: string, folder: string): RouteTarget | undefined {
-  const { protocol, address } = splitProtocol(given)
+  const { extras, address } = splitTarget(given)
   const target = parseAddress(address, folder)
-  return protocol === undefined ? target : target && { ...target, protocol }
+  return target && { ...target, ...extras }
 }
 
 function parseAddress(given: string, folder: string): RouteTarget | undefined {

@@ -93,6 +93,18 @@ document.querySelector('.dot').addEventListener('animationiteration',look)
 // SHA-256 over the exact text; a test computes it again.
 export const PAGE_SCRIPT_HASH = 'sha256-u0B8kJTQY7n+aZMaqyDlZIuJwqAM7WtkK9s6w25y9Ww='
 
+/** Puts a button next to each command, where the browser lets a page copy. */
+export const COPY_SCRIPT = `
+document.querySelectorAll('li code').forEach(function(code){
+var button=document.createElement('button')
+button.className='copy'
+button.textContent='Copy'
+button.onclick=function(){navigator.clipboard.writeText(code.textContent).then(function(){button.textContent='Copied'})}
+if(navigator.clipboard)code.after(button)})
+`
+
+export const COPY_SCRIPT_HASH = 'sha256-J5Kt6CqdZ839KlC5dl9HpNH2KI32vZ1FUSoq7bYcgKs='
+
 /** The Content-Security-Policy of each page. The mark and the logo are in the page itself. */
 export const PAGE_POLICY: string = `default-src 'none'; style-src '${PAGE_STYLE_HASH}'; img-src data:; base-uri 'none'; frame-ancestors 'none'`
 
@@ -122,8 +134,12 @@ export const errorPage: ErrorPage = (code, options) => {
       : ''
   // The title of a page for visitors says it already.
   const what = options.detail ?? (meaning === `${title}.` ? '' : meaning)
-  const isOwners = fault !== 'visitor' || WORDS[code] === undefined
-  const owner = `<div class="todo"><h2>${OWNERS[fault]}</h2><p>${withFlags(`${what} ${action}`.trim())}</p>${commandOf(code, options.host)}</div>`
+  const limit = LIMITS[code]
+  const isOwners = fault !== 'visitor' || WORDS[code] === undefined || limit !== undefined
+  const [heading, todo, command] = limit
+    ? ([OWNERS.user, ...limit] as const)
+    : ([OWNERS[fault], `${what} ${action}`.trim(), commandOf(code, options.host)] as const)
+  const owner = `<div class="todo"><h2>${heading}</h2><p>${withFlags(todo)}</p>${command === '' ? '' : `<code>${command}</code>`}</div>`
   const html = shell(
     title,
     `${art(fault)}
@@ -148,11 +164,20 @@ const OWNERS: Readonly<Record<ErrorEntry['fault'], string>> = {
   user: 'Is it yours?',
 }
 
-/** Returns the command with which the owner gets the name back. */
+/** Limits that the owner set: the page also says how to change them. */
+const LIMITS: Partial<Record<ErrorCode, readonly [what: string, command: string]>> = {
+  RATE_LIMITED: ['Raise the limit when you start the client:', 'localtunnels 3000 --rate 300/1m'],
+  ADDRESS_REFUSED: [
+    'Name the networks when you start the client:',
+    'localtunnels 3000 --allow 203.0.113.0/24',
+  ],
+}
+
+/** Returns the command with which the owner gets the name back. Empty for none. */
 function commandOf(code: ErrorCode, host: string): string {
   const [name = '', ...domain] = host.split('.')
   const isName = code === 'TUNNEL_NOT_FOUND' && domain.length > 0 && /^[a-z][a-z\d-]*$/.test(name)
-  return isName ? `<code>localtunnels 3000 --subdomain ${name}</code>` : ''
+  return isName ? `localtunnels 3000 --subdomain ${name}` : ''
 }
 
 /** The way from the browser through the tunnel to the app, with the part that is broken. */
@@ -194,7 +219,7 @@ export interface Info extends Frame {
   readonly steps?: readonly (readonly [what: string, command: string])[]
 }
 
-export const INFO_POLICY: string = `${PAGE_POLICY}; form-action 'none'`
+export const INFO_POLICY: string = `${PAGE_POLICY}; script-src '${COPY_SCRIPT_HASH}'; form-action 'none'`
 
 /** A page in the same clothes as the errors. */
 export function infoPage({ title, text, steps = [], ...frame }: Info): string {
@@ -205,7 +230,8 @@ export function infoPage({ title, text, steps = [], ...frame }: Info): string {
   // This is replaced by the operator's name, if there is one.
   const mark =
     list === '' || frame.branding?.name !== undefined ? '' : `<p class="brand">${MARK}localtunnels</p>\n`
-  return shell(title, `${mark}<h1>${escapeHtml(title)}</h1>\n<p>${escapeHtml(text)}</p>\n${list}`, frame)
+  const main = `${mark}<h1>${escapeHtml(title)}</h1>\n<p>${escapeHtml(text)}</p>\n${list}`
+  return shell(title, main, frame, list === '' ? '' : `<script>${COPY_SCRIPT}</script>\n`)
 }
 
 /** Returns text whose flags are not broken at their dashes. */

@@ -6,6 +6,7 @@ import { existsSync } from 'node:fs'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { readRun } from '../../benchmarks/measure/result.ts'
 import { testWith } from '../support/needs.ts'
 
 const BENCHMARKS = join(import.meta.dir, '../../benchmarks')
@@ -131,12 +132,18 @@ for (const [file, flags] of [
   ['comparison.ts', '--only forward --peers direct,ours'],
   ['speed.ts', '--only echo1k --peers direct,ours'],
   ['latency.ts', '--rounds 1'],
+  ['throughput.ts', '--rounds 1'],
+  ['scalability.ts', '--rounds 1'],
+  ['generators.ts', '--only wrk --peers direct,ours'],
+  // No row of these is without ours: on the same machine the figures themselves are compared.
+  ['features.ts', '--only inspected1 --peers ours'],
+  ['scaling.ts', '--only single --peers one'],
 ] as const) {
   testWith(
     ['cc'],
     `--gate fails when ours takes 20 ms more: ${file}`,
     async () => {
-      const saved = join(tmpdir(), `gate-${process.pid}-${flags.split(' ')[1]}.json`)
+      const saved = join(tmpdir(), `gate-${process.pid}-${file}-${flags.split(' ')[1]}.json`)
       try {
         expect(await suite(file, `--quick ${flags} --json ${saved}`)).toMatchObject({ code: 0 })
         const slow = { BENCH_TUNNEL: TUNNEL, BROKEN: 'slow' }
@@ -207,6 +214,19 @@ testWith(['cc'], 'Ctrl+C keeps what was measured', async () => {
     expect(suites[0]!.tables[0]!.rows).toHaveLength(1)
   } finally {
     await Bun.file(file)
+      .delete()
+      .catch(() => {})
+  }
+})
+
+test.skipIf(!canBuildRoads)('all programs of a run have reno, and the result says so', async () => {
+  const saved = join(tmpdir(), `network-${process.pid}.json`)
+  try {
+    expect(await suite('index.ts', `utils --quick --json ${saved}`)).toMatchObject({ code: 0 })
+    const { suites } = await readRun(saved)
+    expect(suites.map(({ environment }) => environment.congestion)).toEqual(['reno'])
+  } finally {
+    await Bun.file(saved)
       .delete()
       .catch(() => {})
   }

@@ -139,8 +139,9 @@ test.each(['/x', '?a=1', '#a', 'user:pw@'])(
   'an app whose URL has %s is refused, not shared without',
   async part => {
     const url = part.endsWith('@') ? `http://${part}localhost:3000` : `http://localhost:3000${part}`
-    const says = /has an? (?:path|query|fragment|login), and none is used: give http:\/\/localhost:3000/
-    for (const args of [[url], ['3000', '--route', `/a=${url}`], ['doctor', url]])
+    const says = /has an? (?:path|query|fragment|login), and none is used: give (?:http:\/\/)?localhost:3000/
+    const bare = url.slice('http://'.length)
+    for (const args of [[url], [bare], ['tcp', bare], ['3000', '--route', `/a=${url}`], ['doctor', url]])
       expect((await finish(args)).stderr).toMatch(says)
     const file = join(folder, 'parts.toml')
     for (const line of [`url = "${url}"`, `port = 1\nroutes = { "/a" = "${url}" }`]) {

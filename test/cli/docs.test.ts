@@ -10,7 +10,7 @@ import { finish } from './bin.ts'
 
 const root = join(import.meta.dir, '../..')
 const docs = await Bun.file(join(root, 'docs/cli.md')).text()
-const program = idleProgram()
+const program = await idleProgram()
 
 /** Items of the list under a heading. */
 function list(heading: string): readonly string[] {

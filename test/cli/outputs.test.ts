@@ -268,7 +268,7 @@ test('services that are granted together line up', () => {
   output.event(service('database', 'tcp://tunnel.example:20017'))
   output.event(service('api', 'https://a.tunnel.example'))
   output.event({ type: 'configured', file: 'localtunnels.toml', services: 3 })
-  expect(paper.screen.filter(line => line.includes('→')).map(line => line.indexOf('→'))).toEqual([40, 40, 40])
+  expect(paper.screen.filter(line => line.includes('→')).map(line => line.indexOf('→'))).toEqual([42, 42, 42])
   output.close()
 })
 
@@ -341,6 +341,9 @@ test('the status follows an outage and an app that is not there', () => {
   const status = () => paper.screen.at(-1)
   output.event(READY)
   output.event({ type: 'disconnected' })
+  // With --exit-on-disconnect nothing follows.
+  expect(status()).toBe('  ● live')
+  output.event({ type: 'reconnecting', attempt: 1, delayMs: 0 })
   expect(status()).toBe('  ◐ reconnecting')
   time += 12_000
   output.event({ type: 'reconnecting', attempt: 4, delayMs: 900 })
@@ -427,6 +430,7 @@ test('on a terminal what happened has a time, and an outage has an end', () => {
   expect(paper.screen).toContain('  12:01:07  SERVER_UNREACHABLE: Nobody there.')
   expect(paper.screen).toContain('  12:01:07  connected after 0 ms')
   output.event({ type: 'disconnected', code: 'CARRIER_LOST', message: 'gone' })
+  output.event({ type: 'reconnecting', attempt: 1, delayMs: 0 })
   output.event({ type: 'notice', code: 'X', message: 'Something is so.' })
   output.event(CONNECTED)
   expect(paper.screen).toContain('  12:01:07  Something is so.')
@@ -529,9 +533,9 @@ test('services fit 80 and 60 columns, and a URL stays whole', async () => {
     output.event(response({ service: 'chat-preview-22', path: '/rooms' }))
   }
   expect((await shownOn(80, tell)).slice(3, 10)).toEqual([
-    '  shop             https://shop.tunnel.example             → :3000',
-    '  chat-preview-22  https://chat-preview-22.tunnel.example  → :5000',
-    '  db               tcp://tunnel.example:15432              → localhost:5432',
+    '  ● shop             https://shop.tunnel.example             → :3000',
+    '  ● chat-preview-22  https://chat-preview-22.tunnel.example  → :5000',
+    '  ● db               tcp://tunnel.example:15432              → localhost:5432',
     '',
     '  lt.toml: 3 services',
     `  Inspect   ${PAGE}`,
@@ -539,11 +543,46 @@ test('services fit 80 and 60 columns, and a URL stays whole', async () => {
   ])
   const narrow = await shownOn(60, tell)
   expect(narrow.slice(3, 6)).toEqual([
-    '  shop  → http://localhost:3000',
+    '  ● shop  → http://localhost:3000',
     '    https://shop.tunnel.example',
-    '  chat-preview-22  → http://localhost:5000',
+    '  ● chat-preview-22  → http://localhost:5000',
   ])
   expect(narrow.at(-2)).toBe('  12:01:07  chat-preview-22  200  GET    /rooms        18 ms')
+})
+
+test('each service has its state: in its line from the beginning, and in the status line', async () => {
+  const tell = (output: Output) => {
+    for (const service of ['shop', 'db', 'api']) {
+      const url = `https://${service}.tunnel.example`
+      output.event({ type: 'service', service, kind: 'http', url, origin: ':3000' })
+      if (service !== 'shop') output.event({ type: 'origin', service, origin: ':3000', isUp: false })
+    }
+    output.event({ type: 'configured', file: 'lt.toml', services: 3 })
+  }
+  const screen = await shownOn(80, tell)
+  expect(screen.slice(3, 6)).toEqual([
+    '  ● shop  https://shop.tunnel.example  → :3000',
+    '  ○ db    https://db.tunnel.example    → :3000  app down',
+    '  ○ api   https://api.tunnel.example   → :3000  app down',
+  ])
+  expect(screen).toContain('  ○ 1 of 3 live  db, api down')
+})
+
+test('the head has the round trip, and the status line says for a while that the URL was copied', async () => {
+  const begin = now().getTime()
+  const tell = (output: Output) => {
+    output.event({ ...READY, server: 'https://tunnel.example', roundTripMs: 14.2 })
+    output.event({ type: 'notice', code: 'COPIED', message: 'copied to the clipboard' })
+  }
+  const screen = await shownOn(80, tell)
+  expect(screen).toContain('  Server    tunnel.example, 14 ms away')
+  expect(screen.join('\n')).toMatch(/● live {2,}copied to the clipboard/)
+  const later = await shownOn(80, (output, setTime) => {
+    tell(output)
+    setTime(begin + 5_000)
+    output.event(response())
+  })
+  expect(later.join('\n')).not.toContain('copied')
 })
 
 test('that the app went and came back are lines, and the status says for how long it is away', async () => {

@@ -180,8 +180,8 @@ test('secrets of the command line and of variables stand in a file of their user
   expect(readFileSync(path, 'utf8')).toBe('TUNNEL_SERVER="tunnel.example"\nTUNNEL_TOKEN="from-here"\n')
 })
 
-test('every flag whose key is a secret in configuration files is one here', () => {
-  const flags = commandsOf(idleProgram()).flatMap(({ options }) =>
+test('every flag whose key is a secret in configuration files is one here', async () => {
+  const flags = commandsOf(await idleProgram()).flatMap(({ options }) =>
     options.flatMap(({ long, envVar }) => (isSecretFlag(long ?? undefined) ? [`${long} ${envVar}`] : [])),
   )
   expect([...new Set(flags)].sort()).toEqual([

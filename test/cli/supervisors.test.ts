@@ -10,7 +10,7 @@ import { closedAfterEach } from '../support/opened.ts'
 import { freePort } from '../support/ports.ts'
 import { folder } from '../support/programs.ts'
 import { Supervisor } from '../support/supervisor.ts'
-import { BIN, Running, start } from './bin.ts'
+import { BIN, Running, start, startOnTerminal } from './bin.ts'
 
 const { open } = closedAfterEach()
 
@@ -135,6 +135,15 @@ describe('--exit-on-disconnect', () => {
     expect(await run.exited).toBe(8)
     expect(run.stderr).toContain('error DISCONNECTED: The connection to the server was lost')
     expect(run.stderr).not.toContain('reconnecting')
+  })
+
+  test('on a terminal, too, nothing says that it reconnects', async () => {
+    const one = await server()
+    const run = open(startOnTerminal(['1', ...at(one.port), '--exit-on-disconnect']))
+    await run.printed(/Public +\S*http/)
+    await one.stop()
+    expect(await run.exited).toBe(8)
+    expect(run.stdout).not.toContain('reconnecting')
   })
 
   test('until the first connection it tries again, and Ctrl+C is a clean end', async () => {

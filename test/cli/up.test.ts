@@ -491,11 +491,16 @@ describe('up', () => {
   test('takes routes and the hosts below a name', async () => {
     const { write, server } = await setting()
     const [whole, api] = [app('whole'), app('api')]
-    const run = up(await write(`web = { port = ${whole}, wildcard = true, routes = { "/api" = ${api} } }`))
+    const paths = Bun.serve({ port: 0, fetch: ({ url }) => new Response(new URL(url).pathname) })
+    defer(() => paths.stop(true))
+    const bare = `"/bare" = "localhost:${paths.port},strip-prefix=/bare,add-prefix=/v2"`
+    const routes = `routes = { "/api" = ${api}, ${bare} }`
+    const run = up(await write(`web = { port = ${whole}, wildcard = true, ${routes} }`))
     await inForce(run, 1)
     const visit = async (host: string, path: string) =>
       (await fetch(`http://127.0.0.1:${server.port}${path}`, { headers: { host } })).text()
     expect(await visit('web.localhost', '/api/x')).toBe('api')
+    expect(await visit('web.localhost', '/bare/x')).toBe('/v2/x')
     expect(await visit('a.b.web.localhost', '/x')).toBe('whole')
     await run.printed(/web +200 {2}GET .* a\.b\.web\.localhost\/x\n/)
   })

@@ -175,8 +175,8 @@ test('a guard that cannot be used is named by its flag', async () => {
   expect(exitCode).toBe(2)
 })
 
-test('the words of the refusal are the commands of --help', () => {
-  const program = idleProgram()
+test('the words of the refusal are the commands of --help', async () => {
+  const program = await idleProgram()
   expect<readonly string[]>(COMMANDS).toEqual([...program.commands.map(command => command.name()), 'help'])
 })
 
@@ -189,7 +189,7 @@ test('what the library calls tlsPort is --tls-port for who typed it', async () =
   expect(udp.stderr).not.toContain('idleTimeoutMs')
 })
 
-test('a time without a unit is seconds, whatever the flag', () => {
+test('a time without a unit is seconds, whatever the flag', async () => {
   for (const [text, ms] of [
     ['1', 1_000],
     ['0.5', 500],
@@ -202,7 +202,9 @@ test('a time without a unit is seconds, whatever the flag', () => {
   for (const text of ['0', '0s', 'soon', '1 s', '-1', '1.2.3', ''])
     expect(() => timeOf(text, '--ttl')).toThrow('a number alone is seconds')
   // No flag has another unit, but the header that has none.
-  const flags = commandsOf(idleProgram()).flatMap(command => command.options.map(option => option.flags))
+  const flags = commandsOf(await idleProgram()).flatMap(command =>
+    command.options.map(option => option.flags),
+  )
   expect(flags.filter(text => /<(?:seconds|ms|milliseconds|duration|minutes)>/.test(text))).toEqual([
     '--hsts <seconds>',
   ])

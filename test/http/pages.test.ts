@@ -5,6 +5,8 @@ import { ERRORS, type ErrorCode } from '../../src/errors.ts'
 import { errorAnswer, wantsHtml } from '../../src/http/error-answer.ts'
 import { parseRequestHead, parseResponseHead, RequestHead, ResponseHead } from '../../src/http/head.ts'
 import {
+  COPY_SCRIPT,
+  COPY_SCRIPT_HASH,
   errorPage,
   INFO_POLICY,
   infoPage,
@@ -73,6 +75,7 @@ test('a page may run its own style and script and load nothing', async () => {
     `sha256-${Buffer.from(await crypto.subtle.digest('SHA-256', new TextEncoder().encode(text))).toString('base64')}`
   expect(PAGE_STYLE_HASH).toBe(await hash(PAGE_STYLE))
   expect(PAGE_SCRIPT_HASH).toBe(await hash(PAGE_SCRIPT))
+  expect(COPY_SCRIPT_HASH).toBe(await hash(COPY_SCRIPT))
   const { head, body } = read(errorAnswer('CLIENT_GONE', { ...options, page: errorPage }))
   const policy = head.header('content-security-policy')
   expect(policy).toContain("default-src 'none'")
@@ -106,13 +109,15 @@ test('a page is for who navigates', () => {
   expect(wants('Sec-Fetch-Mode: cors\r\nAccept: text/html')).toBeFalse()
 })
 
-test('a page that is no error has the same style, no script, and shows no markup of others', () => {
+test('a page that is no error has the same style, copies commands, and shows no markup of others', () => {
   const page = infoPage({ title: 'A <b>', text: 'below "x"', host: '<i>', steps: [['<u>', '<s>']] })
   expect(page).toContain('<h1>A &lt;b&gt;</h1>')
   expect(page).toContain(`<style>${PAGE_STYLE}</style>`)
-  expect(page).not.toContain('<script')
+  expect(page.replace(`<script>${COPY_SCRIPT}</script>`, '')).not.toContain('<script')
   expect(page).not.toMatch(/<[bius]>/)
   expect(INFO_POLICY).toContain(PAGE_STYLE_HASH)
+  expect(INFO_POLICY).toContain(COPY_SCRIPT_HASH)
+  expect(infoPage({ title: 'A', text: 'b', host: 'c' })).not.toContain('<script')
 })
 
 test('what to do is said to the owner of a tunnel, not to its visitors', () => {

@@ -2,8 +2,8 @@
 
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
 import { TunnelClient, TunnelServer } from '../../src/index.ts'
+import { acceptProxied, type ProxiedHost } from '../../src/parts/proxy-protocol/proxied.ts'
 import { Deadlines } from '../../src/server/limits/deadlines.ts'
-import { acceptProxied, type ProxiedHost } from '../../src/server/listening/proxied.ts'
 import type { TunnelServerOptions } from '../../src/server/settings/options.ts'
 import { listenBun } from '../../src/sockets/bun.ts'
 import { encodeProxyV1, encodeProxyV2, type ProxiedRoute } from '../../src/wire/proxy-protocol.ts'

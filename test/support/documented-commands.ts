@@ -2,9 +2,10 @@
 
 import { idleProgram } from './idle-program.ts'
 
+const program = await idleProgram()
+
 /** Flags of the `localtunnels` commands in a page that these commands do not have, or that lack their value. */
 export function unknownWords(page: string): readonly string[] {
-  const program = idleProgram()
   const unknown: string[] = []
   for (const [, words = ''] of page
     .replaceAll('\\\n', ' ')

@@ -12,6 +12,7 @@ import {
 import { KeptPages } from '../../src/parts/pages/kept-pages.ts'
 import { adminOptions, askAdmin } from '../support/admin.ts'
 import { ask } from '../support/ask.ts'
+import { next } from '../support/events.ts'
 import { closedAfterEach } from '../support/opened.ts'
 import { freePort } from '../support/ports.ts'
 import { folder } from '../support/programs.ts'
@@ -214,6 +215,27 @@ test('a page outlives a reload that changes nothing for its token', async () => 
   await leaves(server)
   await server.reload({ tokens: ['token-one'] })
   expect(await visit(server)).toMatchObject({ body: 'Back at nine' })
+})
+
+test('the page goes when the operator closes the tunnel, or the name that its client has left', async () => {
+  const server = await serve({}, { admin: adminOptions() })
+  const close = () => askAdmin(server, '/tunnels/shop', { method: 'DELETE' })
+  const client = await share(server, { away: { text: 'Give me your password' } })
+  const ended = next(client, 'close')
+  expect((await close()).status).toBe(200)
+  expect(await ended).toMatchObject({ error: { code: 'BLOCKED' } })
+  expect(await visit(server, {})).toMatchObject({
+    code: 'TUNNEL_NOT_FOUND',
+    body: expect.not.stringContaining('password'),
+  })
+
+  const other = await share(server, { away: { text: 'Give me your password' } })
+  await other.disconnect()
+  await leaves(server)
+  expect((await visit(server)).body).toBe('Give me your password')
+  expect((await close()).status).toBe(200)
+  expect((await visit(server)).body).not.toContain('password')
+  expect((await close()).status).toBe(404)
 })
 
 test('the page goes with a ban of its name', async () => {

@@ -2,7 +2,7 @@
 
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { createHash, randomBytes } from 'node:crypto'
-import type { Middleware, TunnelServerOptions } from '../../src/index.ts'
+import { guarding, type Middleware, type TunnelServerOptions } from '../../src/index.ts'
 import { ask } from '../support/ask.ts'
 import { eventually, next } from '../support/events.ts'
 import { get as get1, headerOf, ok, rawTunnel } from '../support/exchange.ts'
@@ -130,6 +130,31 @@ test('bodies stream both ways, byte for byte, with a length and without', async 
   expect(received).toBe(body.length)
   const large = await fetch(`${url}/large`, { headers })
   expect(sha(await large.bytes())).toBe(sha(new Uint8Array(8_000_000).fill(7)))
+})
+
+test('OPTIONS for the whole app stays that, also through a guard with cors, unless a middleware changes the path', async () => {
+  const preflight = 'Origin: https://a.example\r\nAccess-Control-Request-Method: PUT\r\n'
+  const passing = handles((request, next) => next(request))
+  const changing = handles((request, next) =>
+    next(new Request(request.url.replace(/\/\*?$/, '/changed'), request)),
+  )
+  for (const [options, path] of [
+    [{ server: { middlewares: [passing] } }, '*'],
+    [{ server: { middlewares: [changing] } }, '/changed'],
+    [
+      { server: { guarding: guarding() }, client: { guard: { password: 'a long password', cors: true } } },
+      '*',
+    ],
+  ] as const) {
+    await using raw = await rawTunnel(options)
+    for (const target of ['*', `http://${raw.host}`]) {
+      await raw.visit(
+        `OPTIONS ${target} HTTP/1.1\r\nHost: ${raw.host}\r\n${preflight}Connection: close\r\n\r\n`,
+      )
+      const app = await raw.origin.accept()
+      expect(await app.until('\r\n')).toBe(`OPTIONS ${path} HTTP/1.1\r\n`)
+    }
+  }
 })
 
 test('one that throws gives its visitor a 500 with a code, and affects no other', async () => {

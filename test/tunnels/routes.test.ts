@@ -270,6 +270,17 @@ test('the command line: a path and an app, in all the ways an app can be said', 
     '/s': { unix: '/run/a=b' },
   })
   expect(
+    parseRoutes([
+      '/a=8080,strip-prefix=/a',
+      '/b=h2://a.lan,add-prefix=/v2/,strip-prefix=/b',
+      '/c=unix:/run/a,b',
+    ]),
+  ).toEqual({
+    '/a': { host: 'localhost', port: 8080, stripPrefix: '/a' },
+    '/b': { url: 'https://a.lan', protocol: 'h2', addPrefix: '/v2/', stripPrefix: '/b' },
+    '/c': { unix: '/run/a,b' },
+  })
+  expect(
     parseRoutes(['/a=h2c://app:50051', '/b=h2://localhost:8443', '/c=h2c+unix:/run/a', '/d=h2c:1']),
   ).toEqual({
     '/a': { url: 'http://app:50051', protocol: 'h2c' },

@@ -127,6 +127,7 @@ describeWith(['chromium'], 'in a browser', () => {
     const menu = row.getByRole('button', { name: /Actions for client/ })
     await menu.click()
     await page.getByRole('menuitem', { name: 'Disconnect…' }).click()
+    await page.getByRole('dialog').waitFor()
     // What a careless Enter does.
     expect(await page.evaluate('document.activeElement.textContent')).toBe('Cancel')
     await page.keyboard.press('Enter')

@@ -2,16 +2,10 @@
 
 import { describe, expect, test } from 'bun:test'
 import { isIP, isIPv4, isIPv6 } from 'node:net'
-import { crc32c } from '../../src/wire/crc32c.ts'
+import { crc32c } from '../../src/parts/proxy-protocol/crc32c.ts'
+import { MAX_V1_BYTES, MAX_V2_BYTES, ProxyHeaderReader } from '../../src/parts/proxy-protocol/header.ts'
 import { formatIp, parseIp } from '../../src/wire/ip-address.ts'
-import {
-  encodeProxyV1,
-  encodeProxyV2,
-  MAX_V1_BYTES,
-  MAX_V2_BYTES,
-  type ProxiedRoute,
-  ProxyHeaderReader,
-} from '../../src/wire/proxy-protocol.ts'
+import { encodeProxyV1, encodeProxyV2, type ProxiedRoute } from '../../src/wire/proxy-protocol.ts'
 import { concat } from '../support/link.ts'
 import { countInputs, FUZZ, Random } from '../support/random.ts'
 

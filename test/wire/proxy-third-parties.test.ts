@@ -2,13 +2,8 @@
 // Skipped where they are not installed.
 
 import { expect, test } from 'bun:test'
-import {
-  encodeProxyV1,
-  encodeProxyV2,
-  type ProxiedRoute,
-  type ProxyHeader,
-  ProxyHeaderReader,
-} from '../../src/wire/proxy-protocol.ts'
+import { type ProxyHeader, ProxyHeaderReader } from '../../src/parts/proxy-protocol/header.ts'
+import { encodeProxyV1, encodeProxyV2, type ProxiedRoute } from '../../src/wire/proxy-protocol.ts'
 import { startHaproxy, startNginx } from '../support/haproxy.ts'
 import { describeWith } from '../support/needs.ts'
 import { Random } from '../support/random.ts'

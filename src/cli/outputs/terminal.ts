@@ -47,6 +47,8 @@ const CLEAR_BOTH_LINES = `${CLEAR_LINE}\x1b[1A\x1b[2K`
 const LABEL_COLUMNS = 10
 /** Names of services, up to this width. */
 const MAX_SERVICE_COLUMNS = 20
+/** The time in milliseconds for which the status line says that the URL was copied. */
+const COPIED_MS = 4_000
 /** Requests whose duration counts, and how many there are before it is shown. */
 const [MAX_DURATIONS, MIN_DURATIONS] = [200, 10]
 
@@ -83,6 +85,8 @@ export class TerminalOutput implements Output {
   readonly #missing = new Map<string, { readonly name: string; readonly retryAtMs: number }>()
   #domains: readonly string[] = []
   #lastError = ''
+  /** The result of the key that copies, and until when the status line shows it. */
+  #copied = { text: '', untilMs: 0 }
   #keys: readonly OfferedKey[] = []
   #drawn = ''
 
@@ -96,7 +100,8 @@ export class TerminalOutput implements Output {
   }
 
   event(event: CliEvent): void {
-    if (event.type !== 'service') this.#flushServices()
+    // An app that is not there is part of its service's line.
+    if (event.type !== 'service' && event.type !== 'origin') this.#flushServices()
     if ('names' in event) this.#orders.delete(String(event.names))
     this.#noteMissing(event)
     switch (event.type) {
@@ -161,10 +166,8 @@ export class TerminalOutput implements Output {
         // Open requests ended with the connection, and no more events of them come.
         this.#openConnections = 0
         this.#webSockets.clear()
-        this.#lostAt = this.#now().getTime()
         break
       case 'reconnecting':
-        // The first connection has lost nothing.
         this.#lostAt ??= this.#now().getTime()
         break
       case 'connected':
@@ -185,6 +188,8 @@ export class TerminalOutput implements Output {
         break
       case 'notice':
         if (event.code === 'CERTIFICATE_ORDERED') this.#orders.set(String(event.names), event.message)
+        else if (event.code === 'COPIED')
+          this.#copied = { text: event.message, untilMs: this.#now().getTime() + COPIED_MS }
         else this.#printText(event)
         break
       case 'totals':
@@ -234,18 +239,23 @@ export class TerminalOutput implements Output {
    * own, because it must stay whole.
    */
   #serviceLines(services: readonly ServiceEvent[]): string {
-    const { bold, cyan, dim } = this.#palette
+    const { bold, cyan, dim, green, yellow } = this.#palette
+    const marks = services.map(({ service }) => (this.#down.has(service) ? yellow('○') : green('●')))
+    const ends = services.map(({ service }) => (this.#down.has(service) ? yellow('  app down') : ''))
     const names = services.map(({ service }) => cut(visible(service), MAX_SERVICE_COLUMNS))
     const nameColumns = Math.max(...names.map(widthOf))
     const urls = services.map(({ url }) => visible(url))
     const urlColumns = Math.max(...urls.map(widthOf))
     const apps = services.map(({ origin }) => visible(origin))
-    const left = this.#out.columns - `  ${' '.repeat(nameColumns)}  ${' '.repeat(urlColumns)}  → `.length
+    const isDown = services.some(({ service }) => this.#down.has(service))
+    const used = `  ● ${' '.repeat(nameColumns)}  ${' '.repeat(urlColumns)}  → ${isDown ? '  app down' : ''}`
+    const left = this.#out.columns - used.length
     return services
       .map((_, at) => {
         const [name = '', url = '', app = ''] = [names[at], urls[at], apps[at]]
-        if (left < SHORTEST_APP_COLUMNS) return `  ${bold(name)}  ${dim(`→ ${app}`)}\n    ${cyan(url)}`
-        return `  ${bold(padded(name, nameColumns))}  ${cyan(padded(url, urlColumns))}  ${dim(`→ ${cut(shortOf(app, left), left)}`)}`
+        if (left < SHORTEST_APP_COLUMNS)
+          return `  ${marks[at]} ${bold(name)}  ${dim(`→ ${app}`)}${ends[at]}\n    ${cyan(url)}`
+        return `  ${marks[at]} ${bold(padded(name, nameColumns))}  ${cyan(padded(url, urlColumns))}  ${dim(`→ ${cut(shortOf(app, left), left)}`)}${ends[at]}`
       })
       .join('\n')
   }
@@ -265,7 +275,9 @@ export class TerminalOutput implements Output {
     if (down !== undefined) return
     this.#down.set(service, { origin, atMs })
     // Only the status line shows it until then.
-    if (this.#isReady) this.#print(`  ${dim(this.#time)}${yellow(`${whose}nothing listens on ${origin}`)}`)
+    const isListed = this.#services.some(one => one.service === service)
+    if (this.#isReady && !isListed)
+      this.#print(`  ${dim(this.#time)}${yellow(`${whose}nothing listens on ${origin}`)}`)
   }
 
   #count({ status, durationMs, error }: ResponseEvent): void {
@@ -309,6 +321,7 @@ export class TerminalOutput implements Output {
   #header(event: ReadyEvent): string {
     const { dim } = this.#palette
     const hint = 'this machine only; to share it, name a server: --server'
+    const trip = event.roundTripMs === undefined ? '' : `, ${formatDuration(event.roundTripMs)} away`
     return [
       '',
       `  ${this.#brand} ${dim(VERSION)}`,
@@ -318,7 +331,7 @@ export class TerminalOutput implements Output {
       ...(event.inspector === undefined ? [] : [this.#inspectLine(event.inspector)]),
       this.#labelled(
         'Server',
-        event.isEmbedded ? hint : event.server.replace(/^https?:\/\/([^/]+)\/?$/, '$1'),
+        event.isEmbedded ? hint : event.server.replace(/^https?:\/\/([^/]+)\/?$/, '$1') + trip,
       ),
       '',
     ].join('\n')
@@ -447,6 +460,8 @@ export class TerminalOutput implements Output {
       const since = forMs < 1_000 ? '' : `, ${formatDuration(forMs)}`
       const live =
         service === undefined ? '' : `${this.#known.size - this.#down.size} of ${this.#known.size} live  `
+      if (this.#down.size > 1)
+        return ['○', `${live}${[...this.#down.keys()].map((name = '') => visible(name)).join(', ')} down`]
       return ['○', `${live}nothing on ${down.origin} yet${since}`]
     }
     const [order] = this.#orders.values()
@@ -464,8 +479,9 @@ export class TerminalOutput implements Output {
       ...(open === 0 ? [] : [`${open} open`]),
     ].join(', ')
     const bad = this.#errors === 0 ? '' : `  ${count(this.#errors, 'error')}`
+    const copied = this.#now().getTime() < this.#copied.untilMs ? this.#copied.text : undefined
     if (this.#isReady || this.#isListening)
-      return ['●', seen === '' ? 'live' : `live  ${seen}`, bad, this.#percentile]
+      return ['●', seen === '' ? 'live' : `live  ${seen}`, bad, copied ?? this.#percentile]
     // Registered, and a request through the public side is in transit.
     if (this.#url.startsWith('http')) return ['◐', `${visible(this.#url)}  checking`]
     return this.#connecting === undefined ? ['', ''] : ['◐', `connecting to ${this.#connecting}`]

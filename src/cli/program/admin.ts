@@ -11,8 +11,7 @@ type Question = Omit<AdminSettings, 'url' | 'token' | 'isJson'>
 /** Options that a command has besides those of all. */
 type Given = Readonly<Record<string, string | boolean | undefined>>
 
-export function addAdminCommand(program: Command, actions: Actions): void {
-  const admin = program.command('admin').description('inspect and control a running server')
+export function addAdmin(admin: Command, actions: Actions): void {
   const add = (
     usage: string,
     description: string,

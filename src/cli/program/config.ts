@@ -16,12 +16,9 @@ function settingsOf(file: string | undefined, { config, server }: CheckFlags): C
   return { file: file ?? config, server }
 }
 
-export function addConfigCommands(program: Command, actions: Actions): void {
-  const config = program
-    .command('config')
-    .description('check a configuration file, or print its schema')
-    .helpCommand(false)
+export function addConfig(config: Command, actions: Actions): void {
   config
+    .helpCommand(false)
     .command('check')
     .description('print the settings of a configuration file, or every fault in it')
     .argument('[file]', 'the file (default: localtunnels.toml, .yaml, .yml, .json or .ts in this folder)')

@@ -18,11 +18,7 @@ const OWN_FLAGS = {
   },
 }
 
-export function addConnectCommand(program: Command, actions: Actions): void {
-  const command = program
-    .command('connect')
-    .description('connect to a private service of another machine')
-    .argument('<name>', 'name of the service, such as db; of a UDP service, udp:dns')
+export function addConnect(command: Command, actions: Actions): void {
   for (const option of [
     ...flagOptions(OWN_FLAGS, 'TUNNEL_CONNECT_'),
     ...flagOptions({ 'Server connection:': SERVER_FLAGS, 'Output:': PRINTING_FLAGS }),

@@ -8,11 +8,7 @@ import { connection } from './connection.ts'
 import { JSON_FLAG } from './printing.ts'
 import { flagOptions } from './values.ts'
 
-export function addDoctorCommand(program: Command, actions: Actions): void {
-  const doctor = program
-    .command('doctor')
-    .description('check app, DNS, ports, certificate and token')
-    .argument('[port]', 'where the app is: 3000, host:3000, https://host:3000 or unix:/path')
+export function addDoctor(doctor: Command, actions: Actions): void {
   for (const option of flagOptions({ ...APP_FLAGS, 'Output:': JSON_FLAG })) doctor.addOption(option)
   doctor.action((positional: string | undefined) => {
     const flags = new Flags(doctor)

@@ -4,11 +4,8 @@ import type { Command } from 'commander'
 import type { Actions } from '../actions.ts'
 import { timeOf } from './values.ts'
 
-export function addLinkCommand(program: Command, actions: Actions): void {
-  program
-    .command('link')
-    .description('create or revoke a link to a tunnel with --links')
-    .argument('<name>', 'the subdomain of the tunnel')
+export function addLink(command: Command, actions: Actions): void {
+  command
     .option('--path <path>', 'path that the link opens, with all paths below it (default: /)')
     .option('--for <time>', 'lifetime of the link, such as 2h, at most 30d (default: 1d)')
     .option('--once', 'the link works once, after a click on a button')

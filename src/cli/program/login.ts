@@ -6,11 +6,8 @@ import { Flags } from '../settings/flags.ts'
 import { CONNECTION_FLAGS, way } from './connection.ts'
 import { flagOptions } from './values.ts'
 
-export function addLoginCommands(program: Command, actions: Actions): void {
-  const login = program
-    .command('login')
-    .description('save the token of a server, and use it by default')
-    .argument('<server>', 'the server, such as tunnel.example')
+export function addLogin(login: Command, actions: Actions): void {
+  login
     .option('--token-stdin', 'read the token from standard input (default: only if that is a pipe)')
     .option('--default', 'make a server with a saved token the default, and ask for nothing')
     .option('--force', 'save the token even if the server requires none')
@@ -26,13 +23,12 @@ export function addLoginCommands(program: Command, actions: Actions): void {
       client: way(flags),
     })
   })
-  program
-    .command('logout')
-    .description('delete the saved token of a server')
-    .argument('[server]', 'the server (default: your default server)')
-    .action((server: string | undefined) => actions.logout(server))
-  program
-    .command('whoami')
-    .description('list the servers with a saved token')
-    .action(() => actions.whoami())
+}
+
+export function addLogout(command: Command, actions: Actions): void {
+  command.action((server: string | undefined) => actions.logout(server))
+}
+
+export function addWhoami(command: Command, actions: Actions): void {
+  command.action(() => actions.whoami())
 }

@@ -6,8 +6,7 @@ import { Flags } from '../settings/flags.ts'
 import { CONNECTION_FLAGS, connection } from './connection.ts'
 import { flagOptions } from './values.ts'
 
-export function addMcpCommand(program: Command, actions: Actions): void {
-  const command = program.command('mcp').description('give an AI agent access to requests (docs/agents.md)')
+export function addMcp(command: Command, actions: Actions): void {
   const texts = { ...CONNECTION_FLAGS, 'Agent:': { '--reveal': 'show secrets to the agent' } }
   for (const option of flagOptions(texts)) command.addOption(option)
   command.action(() => {

@@ -29,9 +29,6 @@ interface GuardedService extends Service {
 
 /** A command that shares a service which does not speak HTTP. */
 interface RawCommand {
-  readonly name: string
-  readonly description: string
-  readonly argument: string
   /** The flags of its own, in addition to those of the connection. */
   readonly flags: Texts
   /** Returns the settings. `services`: one, or one for each port of a range. */
@@ -49,11 +46,8 @@ const PROXY_PROTOCOL_FLAG = {
     'send the service a PROXY header with the address of the visitor: v1 or v2 (default: none)',
 }
 
-const RAW_COMMANDS: readonly RawCommand[] = [
-  {
-    name: 'tcp',
-    description: 'share a TCP service on a public port',
-    argument: 'where the service is: 5432, host:5432, unix:/path or a range of ports, 27015-27030',
+const RAW_COMMANDS: Readonly<Record<'tcp' | 'udp' | 'tls', RawCommand>> = {
+  tcp: {
     flags: {
       ...REMOTE_PORT_FLAG,
       '--tls':
@@ -88,10 +82,7 @@ const RAW_COMMANDS: readonly RawCommand[] = [
       }
     },
   },
-  {
-    name: 'udp',
-    description: 'share a UDP service on a public port',
-    argument: 'where the service is: 53, host:53 or a range of ports, 27015-27030',
+  udp: {
     flags: {
       ...REMOTE_PORT_FLAG,
       '--idle-timeout <time>': 'forget a visitor that has been silent for this time (default: 60s)',
@@ -111,14 +102,11 @@ const RAW_COMMANDS: readonly RawCommand[] = [
       }
     },
   },
-  {
-    name: 'tls',
-    description: 'share a service that speaks TLS on a public name',
-    argument: 'where the service is: 8443, host:8443 or unix:/path',
+  tls: {
     flags: { ...subdomainFlag('random'), ...WILDCARD_FLAG, ...HOST_NAME_FLAG, ...PROXY_PROTOCOL_FLAG },
     settings: tlsSettings,
   },
-]
+}
 
 /** All of a range or none: who tries again asks for all of them. */
 async function allOf(opening: readonly Promise<TunnelEnd>[]): Promise<readonly TunnelEnd[]> {
@@ -163,12 +151,8 @@ function tlsSettings(
   return { open: async client => [await client.tls(wish)], embedded: { tlsPort: 0 }, isWatched: true }
 }
 
-export function addRawCommands(program: Command, actions: Actions): void {
-  for (const raw of RAW_COMMANDS) addRawCommand(program, raw, actions)
-}
-
-function addRawCommand(program: Command, raw: RawCommand, actions: Actions): void {
-  const command = program.command(raw.name).description(raw.description).argument('<port>', raw.argument)
+export function addRaw(command: Command, actions: Actions, name: keyof typeof RAW_COMMANDS): void {
+  const raw = RAW_COMMANDS[name]
   const texts = {
     'Public port or name:': { ...raw.flags, ...PRIVATE_FLAG },
     ...LASTING_FLAGS,

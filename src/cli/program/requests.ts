@@ -5,46 +5,26 @@ import type { Actions } from '../actions.ts'
 import { Flags } from '../settings/flags.ts'
 import { duration, flagOptions, type Texts, wholeNumber } from './values.ts'
 
-export function addRequestCommands(program: Command, actions: Actions): void {
-  const add = (
-    name: string,
-    description: string,
-    argument: readonly [string, string],
-    flags: Texts,
-  ): Command => {
-    const command = program
-      .command(name)
-      .description(description)
-      .argument(...argument)
-    for (const option of flagOptions({ '': { ...flags, ...SESSION_FLAGS } })) command.addOption(option)
-    return command
-  }
-  const list = add(
-    'requests',
-    'list the captured requests of a running tunnel',
-    ['[filter]', 'such as "POST /hooks status:5xx" (docs/inspector.md)'],
-    {
-      '-f, --follow': 'keep printing new requests',
-      '--limit <count>': 'maximum number of requests (default: 20)',
-    },
-  )
+export function addRequests(list: Command, actions: Actions): void {
+  addFlags(list, {
+    '-f, --follow': 'keep printing new requests',
+    '--limit <count>': 'maximum number of requests (default: 20)',
+  })
   list.action((filter = '') => {
     const flags = new Flags(list)
     const limit = wholeNumber(flags, 'limit') ?? 20
     return actions.requests({ filter, limit, follows: flags.isOn('follow'), ...sessionOf(flags) })
   })
-  const again = add(
-    'replay',
-    'send a captured request to the app again',
-    ['<id>', 'number of the request, or: latest'],
-    {
-      '--times <count>': 'how many times to send it (default: 1)',
-      '--edit': 'edit the request first, in $VISUAL or $EDITOR',
-      '--diff': 'compare the new response with the captured one',
-      '--resign': 'sign the webhook again (default: if its signature was valid)',
-      '--no-resign': 'send the captured signature',
-    },
-  )
+}
+
+export function addReplay(again: Command, actions: Actions): void {
+  addFlags(again, {
+    '--times <count>': 'how many times to send it (default: 1)',
+    '--edit': 'edit the request first, in $VISUAL or $EDITOR',
+    '--diff': 'compare the new response with the captured one',
+    '--resign': 'sign the webhook again (default: if its signature was valid)',
+    '--no-resign': 'send the captured signature',
+  })
   again.action((id: string) => {
     const flags = new Flags(again)
     const times = wholeNumber(flags, 'times') ?? 1
@@ -52,30 +32,32 @@ export function addRequestCommands(program: Command, actions: Actions): void {
     const resign = flags.isOn('resign') ? true : flags.isOff('resign') ? false : undefined
     return actions.replay({ id, times, ...how, resign, ...sessionOf(flags) })
   })
-  const fixture = program
-    .command('fixture')
-    .description('save captured requests as files for tests')
-    .helpCommand(false)
+}
+
+export function addFixture(fixture: Command, actions: Actions): void {
   const save = fixture
+    .helpCommand(false)
     .command('save')
     .description(
       'write a captured request to a new file, which deliver() of localtunnels/test sends to an app',
     )
     .argument('<id>', 'number of the request, or: latest')
     .argument('<file>', 'such as test/hooks/paid.http')
-  for (const option of flagOptions({ '': SESSION_FLAGS })) save.addOption(option)
+  addFlags(save, {})
   save.action((id: string, file: string) => actions.saveFixture({ id, file, ...sessionOf(new Flags(save)) }))
-  const until = add(
-    'wait',
-    'wait for a request that matches',
-    ['[filter]', 'such as "POST /hooks" (docs/inspector.md)'],
-    { '--timeout <time>': 'maximum time to wait (default: 30s)' },
-  )
+}
+
+export function addWait(until: Command, actions: Actions): void {
+  addFlags(until, { '--timeout <time>': 'maximum time to wait (default: 30s)' })
   until.action((filter = '') => {
     const flags = new Flags(until)
     const timeoutMs = duration(flags, 'timeout') ?? 30_000
     return actions.wait({ filter, timeoutMs, ...sessionOf(flags) })
   })
+}
+
+function addFlags(command: Command, flags: Texts): void {
+  for (const option of flagOptions({ '': { ...flags, ...SESSION_FLAGS } })) command.addOption(option)
 }
 
 const SESSION_FLAGS = {

@@ -18,12 +18,9 @@ const RUN_FLAGS: FlagTexts = {
   ...ACCESS_FLAGS,
 }
 
-export function addRunCommand(program: Command, actions: Actions): void {
-  const run = program
-    .command('run')
-    .description('start a command and share the port that it opens')
+export function addRun(run: Command, actions: Actions): void {
+  run
     .usage('[options] -- <command>')
-    .argument('<command...>', 'such as: npm run dev; it gets its public URL in PUBLIC_URL')
     // Flags after the command belong to it.
     .passThroughOptions()
   for (const option of flagOptions(RUN_FLAGS)) run.addOption(option)

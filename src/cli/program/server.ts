@@ -22,8 +22,8 @@ import {
 /** The maximum number of workers: each core can use one. */
 const MOST_WORKERS = 64
 
-export function addServerCommand(program: Command, actions: Actions): void {
-  const server = program.command('server').description('run a tunnel server').addHelpText('after', VARIABLES)
+export function addServer(server: Command, actions: Actions): void {
+  server.addHelpText('after', VARIABLES)
   for (const option of flagOptions(FLAGS, 'TUNNEL_SERVER_')) server.addOption(option)
   server.action(async () => {
     const flags = new Flags(server)

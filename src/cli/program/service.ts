@@ -21,11 +21,8 @@ const ACTIONS: readonly (readonly [action: ServiceRequest['action'], description
   ['remove', 'stop and remove the service'],
 ]
 
-export function addServiceCommand(program: Command, actions: Actions): void {
-  const service = program
-    .command('service')
-    .description('run tunnels or a server as a system service')
-    .helpCommand(false)
+export function addService(service: Command, actions: Actions): void {
+  service.helpCommand(false)
   for (const [action, description] of ACTIONS) {
     const command = service
       .command(action)

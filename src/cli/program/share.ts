@@ -31,13 +31,8 @@ export function addSharing(command: Command, actions: Actions): void {
   })
 }
 
-export function addHttpCommand(program: Command, actions: Actions): void {
-  const http = program
-    .command('http')
-    .description('share a web app; you can leave out the word "http"')
-    .argument('[port]', 'where the app is: 3000, host:3000, https://host:3000 or unix:/path (default: 3000)')
-    .addHelpText('after', VARIABLES)
-  addSharing(http, actions)
+export function addHttp(http: Command, actions: Actions): void {
+  addSharing(http.addHelpText('after', VARIABLES), actions)
 }
 
 const VARIABLES = `
@@ -53,7 +48,8 @@ const SHARE_FLAGS: FlagTexts = {
       'headers in which the names of app and tunnel are translated: location,cookies,referer,origin,destination, or none (default: all, if the app gets another Host or path)',
     '--strip-prefix <path>': "path to remove from the visitor's path",
     '--add-prefix <path>': "path to put in front of the visitor's path, such as /app",
-    '--route <path=app>': 'send a path to another app, such as /api=8080; repeatable',
+    '--route <path=app>':
+      'send a path to another app, such as /api=8080 or /api=8080,strip-prefix=/api; repeatable',
     '--protocol <protocol>': 'protocol of the app: http/1.1, h2c or h2 (default: http/1.1)',
     '--response-timeout <time>': 'time that the app has to respond, such as 5m (default: as the server says)',
     '--away-page <file>': 'page for visitors while the app or this client is away: .html, .txt or .json',

@@ -10,11 +10,8 @@ import { Flags } from '../settings/flags.ts'
 import { rateOf } from './guard.ts'
 import { duration, flagOptions, given, type Texts, wholeNumber } from './values.ts'
 
-export function addTokenCommands(program: Command, actions: Actions): void {
-  const token = program
-    .command('token')
-    .description('create, list, rotate and revoke client tokens')
-    .helpCommand(false)
+export function addToken(token: Command, actions: Actions): void {
+  token.helpCommand(false)
   const add = (
     action: TokenSettings['action'],
     description: string,

@@ -15,8 +15,7 @@ const UP_FLAGS = {
   ...PRINTING_FLAGS,
 }
 
-export function addUpCommand(program: Command, actions: Actions): void {
-  const up = program.command('up').description('share all services of a configuration file')
+export function addUp(up: Command, actions: Actions): void {
   for (const option of flagOptions({ '': UP_FLAGS })) up.addOption(option)
   up.action(() => {
     const flags = new Flags(up)

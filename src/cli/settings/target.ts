@@ -2,7 +2,7 @@
 
 import type { OriginOptions } from '../../client/options.ts'
 import type { HttpServiceOptions, ServiceConfig } from '../../config/service.ts'
-import { splitProtocol, withHost } from '../../config/target.ts'
+import { type RouteExtras, splitTarget, withHost } from '../../config/target.ts'
 import { TunnelError } from '../../errors.ts'
 import { formatUrl, isLoopback, parseHost, unusedPart } from '../../names.ts'
 import { unknownWord } from '../words.ts'
@@ -42,7 +42,7 @@ export interface TargetFlags {
 }
 
 /** The app of requests below a path. */
-export type RouteFlag = Target['options'] & { readonly protocol?: 'h2c' | 'h2' }
+export type RouteFlag = Target['options'] & RouteExtras
 
 const DEFAULT_PORT = 3_000
 
@@ -55,7 +55,7 @@ export function parseService(given: string): Service {
   const text = withHost(given)
   if (text.startsWith('unix:')) return unixTarget(text.slice('unix:'.length))
   if (/^\d+$/.test(text)) return rawTarget(parsePort(text, '', 1), 'localhost')
-  if (text.includes(':') && !text.includes('/') && !TWO_PORTS.test(text)) {
+  if (text.includes(':') && !text.includes('://') && !TWO_PORTS.test(text)) {
     const { hostname, port } = parseHost(text)
     if (port !== undefined) return rawTarget(port, hostname)
   }
@@ -119,8 +119,8 @@ function refuseTwoPorts(text: string): void {
 }
 
 /**
- * Parses `/api=8080`, `/ws=https://localhost:3001`, `/rpc=h2c://localhost:50051` into `routes` of a tunnel. `undefined` without
- * any.
+ * Parses `/api=8080`, `/ws=https://localhost:3001`, `/rpc=h2c://localhost:50051`, `/a=8080,strip-prefix=/a` into `routes` of a
+ * tunnel. `undefined` without any.
  */
 export function parseRoutes(
   given: readonly string[],
@@ -137,14 +137,14 @@ export function parseRoutes(
         `--route "${text}" is not a path and an app, such as /api=8080.`,
       )
     if (routes.has(path)) throw new TunnelError('OPTION_INVALID', `--route: ${path} is given twice.`)
-    const { protocol, address } = splitProtocol(text.slice(at + 1))
+    const { extras, address } = splitTarget(text.slice(at + 1))
     const { options } = parseTarget({
       positional: address,
       port: undefined,
       host: undefined,
       tls,
     })
-    routes.set(path, protocol === undefined ? options : { ...options, protocol })
+    routes.set(path, { ...options, ...extras })
   }
   return Object.fromEntries(routes)
 }

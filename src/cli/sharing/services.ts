@@ -218,9 +218,16 @@ export function openTunnel<Made>(
 
 function routesOf({ routes, ...options }: HttpServiceOptions): Pick<HttpTunnelOptions, 'routes'> {
   if (routes === undefined) return {}
-  const all = Object.entries(routes).map(([path, { protocol, ...address }]) => [
-    path,
-    { ...addressTarget({ ...address, ...appTlsOf(options) }).options, ...(protocol && { protocol }) },
-  ])
+  const all = Object.entries(routes).map(
+    ([path, { protocol, stripPrefix = '', addPrefix = '', ...address }]) => [
+      path,
+      {
+        ...addressTarget({ ...address, ...appTlsOf(options) }).options,
+        ...(protocol && { protocol }),
+        stripPrefix,
+        addPrefix,
+      },
+    ],
+  )
   return { routes: Object.fromEntries(all) }
 }

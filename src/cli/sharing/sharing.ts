@@ -90,7 +90,15 @@ async function shareThrough(sharing: Sharing, embedded: ServerEnd | undefined, r
     run,
     announce(what) {
       run.served()
-      run.output.event({ type: 'ready', ...what, wire, server, isEmbedded: embedded !== undefined })
+      const roundTripMs = Math.round(100 * client.roundTripMs) / 100
+      run.output.event({
+        type: 'ready',
+        ...what,
+        wire,
+        server,
+        ...(roundTripMs > 0 && { roundTripMs }),
+        isEmbedded: embedded !== undefined,
+      })
       const [, name] = /^private:(.+)$/.exec(what.url) ?? []
       if (name === undefined) return
       const at = servers === undefined ? '' : ` --server ${servers[0]?.url ?? server}`

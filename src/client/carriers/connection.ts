@@ -116,6 +116,8 @@ export interface Connection {
   watch(on: boolean, rate: number): void
   /** Ends the connection unless a sign of life arrives in time: after the machine slept. */
   checkAlive(withinMs: number): void
+  /** The smallest round trip to the server, in milliseconds. 0: not measured. */
+  readonly roundTripMs: number
   /** Releases everything and closes in good order; open requests are cut. */
   leave(): Promise<void>
   /** Cuts it; `closed` follows. */

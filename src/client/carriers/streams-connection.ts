@@ -268,6 +268,10 @@ export class StreamsConnection implements Connection {
     this.#session.sendControl(encodeControl({ type: 'watch', on, ...(on && rate > 0 && { rate }) }))
   }
 
+  get roundTripMs(): number {
+    return this.#session.roundTripMs
+  }
+
   checkAlive(withinMs: number): void {
     const cancel = eventLoop.after(withinMs, () => this.#session.terminate('CARRIER_LOST'))
     this.#session.ping(cancel)

@@ -60,7 +60,7 @@ export const CLIENT_ROWS = {
     rewrite: ["list of ('location' | 'cookies' | 'referer' | 'origin' | 'destination')", "Headers in which the app's own name becomes that of the tunnel, and the other way ([http.md](http.md#apps-that-insist-on-their-own-name)); `[]`: none", 'all of them with `host-header` or a prefix', { kinds: 'http folder' }],
     'strip-prefix': ['route', "Path that is removed from the visitor's path", 'none', { kinds: 'http folder' }],
     'add-prefix': ['route', "Path that is put in front of the visitor's path, such as `/app`", 'none', { kinds: 'http folder' }],
-    routes: ['map route of target', 'Paths with apps of their own: a port, `host:port`, a URL, `unix:/path`; for HTTP/2 `h2c://host:port`, `h2c+unix:/path`, or `h2://host:port` with TLS. The longest path wins', 'none', { kinds: 'http folder' }],
+    routes: ['map route of target', 'Paths with apps of their own: a port, `host:port`, a URL, `unix:/path`; for HTTP/2 `h2c://host:port`, `h2c+unix:/path`, or `h2://host:port` with TLS; each also with `,strip-prefix=/api` or `,add-prefix=/v2` behind it. The longest path wins', 'none', { kinds: 'http folder' }],
     'app-insecure': ['flag', 'Whether to accept any certificate of an `https://` app, routes included', "`false`; `true` for this machine's own addresses without `app-ca`", { kinds: 'http folder' }],
     'app-ca': ['file', 'PEM file of an authority to trust for such an app, in addition to the usual ones', 'none', { kinds: 'http folder' }],
     'app-server-name': ['host', 'Name that the certificate of such an app must have, and that the handshake asks for', 'the host of its URL', { kinds: 'http folder' }],

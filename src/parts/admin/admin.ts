@@ -56,9 +56,12 @@ export class Admin {
 /** Registrations and refusals are written down, with what the operator does. */
 function audit(server: WholeServer, notes: AuditNotes): void {
   server.on('connection', ({ remoteAddress, subdomain, wire, kind, token }) =>
-    kind === 'connect'
-      ? notes.note('private.connect', remoteAddress, subdomain, `token ${token ?? 'without a name'}`)
-      : notes.note('tunnel.open', remoteAddress, subdomain, wire),
+    notes.note(
+      kind === 'connect' ? 'private.connect' : 'tunnel.open',
+      token ?? remoteAddress,
+      subdomain,
+      `${wire} from ${remoteAddress}`,
+    ),
   )
   server.on('disconnection', ({ subdomain, reason, kind }) =>
     notes.note(kind === 'connect' ? 'private.end' : 'tunnel.end', 'server', subdomain, reason),

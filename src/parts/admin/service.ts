@@ -236,11 +236,10 @@ export class AdminService {
 
   // ── Doing ──────────────────────────────────────────────────────────────────────────────────────────────────
 
-  /** Takes the name or port back; its client gets the reason. A client that still runs may ask for it again: ban the name to keep it. */
+  /** Revokes the name or port, and its page for visitors; its client gets the reason. A client that still runs may ask for it again: ban the name to keep it. */
   closeTunnel(name: string): { readonly closed: string } | undefined {
-    if (this.#server.tunnels.find(name) === undefined) return undefined
+    if (!this.#server.closeTunnel(name)) return undefined
     this.#note('tunnel.close', name)
-    this.#server.closeTunnel(name)
     return { closed: name }
   }
 

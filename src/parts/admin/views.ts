@@ -257,10 +257,13 @@ async function tokens(parts: Parts): Promise<Omit<Tokens, 'head'>> {
   ])
   const used: readonly TokenUse[] = all.map(token => {
     const own = rows.filter(row => row.token === token.name)
+    const users = clients.filter(client => client.token === token.name).length
     return {
       ...token,
+      // Another server may have noted the last use.
+      ...(users > 0 && { lastUsedAt: new Date().toISOString() }),
       tunnels: own.length,
-      clients: clients.filter(client => client.token === token.name).length,
+      clients: users,
       recent: addedRecent(own.map(({ recent }) => recent)),
     }
   })

@@ -257,7 +257,11 @@ export class InnerVisit implements Visit {
 /** The Request as HTTP/1.1 text, for the host that the visitor asked for. */
 function headOf(request: Request, visitor: RequestHead, keepsLength: boolean): Uint8Array {
   const { pathname, search } = new URL(request.url)
-  let text = `${request.method} ${pathname}${search} HTTP/1.1\r\nHost: ${visitor.hostWithPort}\r\n`
+  // A Request has no target `*`, nor an absolute one without a path: it goes on as sent, unless a middleware changed it.
+  const { method, target, pathStart, targetEnd } = visitor
+  const isAsterisk = target === '*' ? pathname === '/*' : pathStart === targetEnd && pathname === '/'
+  const path = isAsterisk && method === 'OPTIONS' && search === '' ? '*' : `${pathname}${search}`
+  let text = `${request.method} ${path} HTTP/1.1\r\nHost: ${visitor.hostWithPort}\r\n`
   for (const [name, value] of request.headers) if (!OWN_NAMES.has(name)) text += `${name}: ${value}\r\n`
   if (request.body !== null)
     text += keepsLength ? `content-length: ${visitor.contentLength}\r\n` : 'transfer-encoding: chunked\r\n'

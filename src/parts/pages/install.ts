@@ -60,6 +60,7 @@ export const installPages: Install = server => {
       else pages.forget(name)
       if (isNews) tunnel.routesChanged()
     },
+    closed: name => pages.forget(name),
     claimedElsewhere: name => pages.forget(name),
   }
 }

@@ -62,11 +62,12 @@ export class KeptPages {
     if (this.#bytes > MAX_BYTES) this.#forgetOldestOf(this.#ownerWithMost())
   }
 
-  forget(name: string): void {
+  forget(name: string): boolean {
     const kept = this.#all.get(name)
-    if (kept === undefined) return
+    if (kept === undefined) return false
     this.#all.delete(name)
     this.#count(kept.owner, -kept.bytes)
+    return true
   }
 
   #count(owner: string, bytes: number): void {
@@ -77,7 +78,7 @@ export class KeptPages {
   }
 
   #forgetOldestOf(owner: string): void {
-    for (const [name, kept] of this.#all) if (kept.owner === owner) return this.forget(name)
+    for (const [name, kept] of this.#all) if (kept.owner === owner) return void this.forget(name)
   }
 
   #ownerWithMost(): string {

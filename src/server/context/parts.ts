@@ -3,7 +3,7 @@
 import { type ErrorCode, TunnelError } from '../../errors.ts'
 import type { RequestHead } from '../../http/head.ts'
 import type { RecentRow } from '../../measures.ts'
-import type { Socket } from '../../socket.ts'
+import type { Socket, SocketHandler } from '../../socket.ts'
 import type { Wishes } from '../../wire/control.ts'
 import type { Arrival, Route } from '../contracts/front.ts'
 import type { LaneAsking, LaneClause } from '../contracts/laning.ts'
@@ -11,13 +11,14 @@ import type { LayeredTunnel, NameRouter, Router } from '../contracts/layer.ts'
 import type {
   MissedRequest,
   Note,
+  Onward,
   Part,
   RawFollower,
   Registrant,
   WholeServer,
   WrappedSocket,
 } from '../contracts/part.ts'
-import type { ListenerTerms, PartListener, Protocol } from '../contracts/protocol.ts'
+import type { AdmittedVisitor, ListenerTerms, PartListener, Protocol } from '../contracts/protocol.ts'
 import type { AppsTerms, RewritingOf, StreamsApps } from '../contracts/streams-context.ts'
 import type { OpenTable } from '../contracts/tables.ts'
 import type { Upstream } from '../contracts/upstream.ts'
@@ -63,6 +64,16 @@ export class Parts {
     return this.#all.some(part => part.isBlocked?.(name))
   }
 
+  enterPort(
+    socket: Socket,
+    admitted: AdmittedVisitor | undefined,
+    accept: Onward,
+  ): SocketHandler | undefined {
+    let handler: SocketHandler | undefined
+    for (const part of this.#all) handler ??= part.enterPort?.(socket, admitted, accept)
+    return handler
+  }
+
   /** Enters a connection, as `Part.enter` of the first part with its protocol. */
   enter(arrival: Arrival): Route | undefined {
     let route: Route | undefined
@@ -94,6 +105,10 @@ export class Parts {
       if (refusal !== undefined) return new TunnelError('FEATURE_UNSUPPORTED', refusal, { action })
     }
     return undefined
+  }
+
+  closed(name: string): boolean {
+    return this.#all.map(part => part.closed?.(name)).includes(true)
   }
 
   claimedElsewhere(name: string): void {

@@ -71,10 +71,14 @@ export class ServerContext {
     return this.#closing === name || this.parts.isBlocked(name)
   }
 
-  /** The operator revokes the tunnel: its clients get the reason; a client that is away finds it gone. */
-  closeTunnel(name: string): void {
+  /**
+   * The operator revokes the tunnel: its clients get the reason; a client that is away finds it gone. Returns whether there was a tunnel,
+   * or something that a part keeps for its visitors.
+   */
+  closeTunnel(name: string): boolean {
+    const wasKept = this.parts.closed(name)
     const tunnel = this.tunnels.find(name)
-    if (tunnel === undefined) return
+    if (tunnel === undefined) return wasKept
     this.#closing = name
     try {
       for (const { client } of [...tunnel.members]) client?.reloaded()
@@ -82,6 +86,7 @@ export class ServerContext {
     } finally {
       this.#closing = undefined
     }
+    return true
   }
 
   /** Whether this is a proxy whose forwarding headers are believed, and whose connections are those of many visitors. */

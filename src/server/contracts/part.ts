@@ -20,7 +20,7 @@ import type { Arrival, RequestRouter, Route } from './front.ts'
 import type { Guarding } from './guarding.ts'
 import type { LaneAsking, LaneClause, Laning } from './laning.ts'
 import type { Ending, Layer, LayeredTunnel, NameLayer, ServedBy } from './layer.ts'
-import type { Entrance, ListenerTerms, PartListener, Protocol } from './protocol.ts'
+import type { AdmittedVisitor, Entrance, ListenerTerms, PartListener, Protocol } from './protocol.ts'
 import type { RawWish } from './raw-visit.ts'
 import type { RawTaker, Servers } from './servers.ts'
 import type { AppsTerms, RewritingOf, StreamsApps } from './streams-context.ts'
@@ -49,8 +49,8 @@ export interface PartServer {
     recent(): RecentRow | undefined
     harvest(): void
   }
-  /** Takes a tunnel back, if there is one of this name: its clients get `BLOCKED`. */
-  closeTunnel(name: string): void
+  /** Revokes the tunnel of this name: its clients get `BLOCKED`. Returns whether there was a tunnel, or something that a part keeps. */
+  closeTunnel(name: string): boolean
   /** The others of its cluster, set by the part that has joined them; `undefined`: there are none. */
   servers: Servers | undefined
   readonly tunnels: Pick<TunnelRegistry, 'deadlines' | 'hostNames' | 'isDraining'> & {
@@ -118,6 +118,10 @@ export interface Part {
   isBlocked?(name: string): boolean
   /** The layer around the routing of each request for a name without a tunnel here. */
   readonly nameLayer?: NameLayer
+  /**
+   * Takes a connection of a public port before its first byte is read, and passes it to `accept`. `undefined`: nothing reads it before.
+   */
+  enterPort?(socket: Socket, admitted: AdmittedVisitor | undefined, accept: Onward): SocketHandler | undefined
   /** The control host is asked to switch to a protocol. `undefined`: it is not one of this part. */
   enter?(arrival: Arrival): Route | undefined
   /**
@@ -130,6 +134,8 @@ export interface Part {
   /** The options that clients may set for a tunnel, by name: returns why this one is refused, as a sentence. */
   readonly wishes?: Readonly<Record<string, (wish: unknown) => string | undefined>>
   claimedElsewhere?(name: string): void
+  /** The operator closes the tunnel of this name. Returns whether the part kept something for its visitors. */
+  closed?(name: string): boolean
   /** Makes the connections of clients that agree on no subprotocol. Without such a part they are refused. */
   readonly adopt?: Adopt
   /** A version of HTTP that visitors may choose. */
@@ -187,6 +193,9 @@ export interface Part {
    */
   stop?(): void | Promise<void>
 }
+
+/** Takes the connection of a visitor. `way`: its own; TLS up to the proxy; from a proxy that is not to be believed. */
+export type Onward = (socket: Socket, way: 'direct' | 'https' | 'untrusted') => SocketHandler
 
 /** The client that holds a tunnel now. */
 export interface Registrant {

@@ -53,6 +53,8 @@ export interface AdmittedVisitor {
   /** The user of the connection, once the server knows it. */
   occupant: { giveWay(): boolean } | undefined
   isRefused(): boolean
+  /** A proxy names the visitor. `false`: the address has too many, and the connection is to be cut. */
+  moveTo(address: string): boolean
   mayGiveUp(): boolean
   gaveUp(count: number): void
   takesRequest(): (() => void) | undefined

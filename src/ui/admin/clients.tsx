@@ -2,13 +2,12 @@
 
 import type { ClientRow } from '../../parts/admin/rows.ts'
 import { duration } from '../parts/format.ts'
-import { Icon } from '../parts/icons.tsx'
-import { Menu, type MenuItem } from '../parts/menu.tsx'
+import type { MenuItem } from '../parts/menu.tsx'
 import { at, hashOf } from './address.ts'
 import { api } from './api.ts'
 import { TokenLink } from './overview.tsx'
-import { act, go, place, question, seen } from './state.ts'
-import { Bar, type Column, Table } from './table.tsx'
+import { act, confirmed, go, place, seen } from './state.ts'
+import { Bar, type Column, RowMenu, Table } from './table.tsx'
 import { Ago, Zero } from './words.tsx'
 
 const SHOWN_TUNNELS = 3
@@ -47,7 +46,7 @@ const COLUMNS: readonly Column<ClientRow>[] = [
     sort: 'tunnels',
     head: 'Tunnels',
     cell: ({ tunnels }) => (
-      <>
+      <span class="wrap">
         {tunnels.slice(0, SHOWN_TUNNELS).map(name => (
           <a key={name} class="name" href={hashOf({ ...at('tunnels'), open: name })}>
             {name}{' '}
@@ -56,7 +55,7 @@ const COLUMNS: readonly Column<ClientRow>[] = [
         {tunnels.length > SHOWN_TUNNELS && (
           <span class="quiet">and {tunnels.length - SHOWN_TUNNELS} more</span>
         )}
-      </>
+      </span>
     ),
   },
 ]
@@ -74,11 +73,7 @@ export function Clients() {
         keyOf={({ number, server }) => `${server} ${number}`}
         usual="number"
         empty={place.value.q === '' ? 'No client is connected.' : `No client fits “${place.value.q}”.`}
-        actions={row => (
-          <Menu label={`Actions for client ${row.number}`} at="right" items={doings(row)}>
-            <Icon name="more" />
-          </Menu>
-        )}
+        actions={row => <RowMenu name={`client ${row.number}`} items={doings(row)} />}
       />
     </>
   )
@@ -91,31 +86,17 @@ function doings({ number, server, address, tunnels }: ClientRow): readonly (Menu
     undefined,
     ...(server === undefined
       ? [
-          {
-            label: 'Disconnect…',
-            isBad: true,
-            act: () => {
-              question.value = {
-                title: `Disconnect client ${number}?`,
-                text: `Its tunnels (${tunnels.length}) close at once.`,
-                verb: `Disconnect client ${number}`,
-                yes: () => act(api.closeClient(number), `Client ${number} is disconnected.`),
-              }
-            },
-          },
+          confirmed('Disconnect…', {
+            verb: `Disconnect client ${number}`,
+            text: `Its tunnels (${tunnels.length}) close at once.`,
+            yes: () => act(api.closeClient(number), `Client ${number} is disconnected.`),
+          }),
         ]
       : []),
-    {
-      label: 'Block its address…',
-      isBad: true,
-      act: () => {
-        question.value = {
-          title: `Block ${address}?`,
-          text: 'Neither clients nor visitors from there get in until the ban is lifted.',
-          verb: `Block ${address}`,
-          yes: () => act(api.ban({ kind: 'address', value: address, reason: '' }), `${address} is blocked.`),
-        }
-      },
-    },
+    confirmed('Block its address…', {
+      verb: `Block ${address}`,
+      text: 'Neither clients nor visitors from there get in until the ban is lifted.',
+      yes: () => act(api.ban({ kind: 'address', value: address, reason: '' }), `${address} is blocked.`),
+    }),
   ]
 }

@@ -7,9 +7,9 @@ import type { Point, Series } from '../../parts/admin/view-rows.ts'
 import { bytes, duration } from '../parts/format.ts'
 import { change, place } from './state.ts'
 
-const HEIGHT = 132
 const TOP = 8
-const BASE = 108
+/** Below the bars, for times. */
+const FOOT = 24
 const LEFT = 52
 
 interface Kind {
@@ -102,7 +102,7 @@ export function Graphs({ series }: { readonly series: Series }) {
                 {name} {point ? <output>{valueText(kind.values(point)[at], kind.text)}</output> : ''}
               </span>
             ))}
-            {series.points.includes(null) && (
+            {kind === KINDS[0] && series.points.includes(null) && (
               <span>
                 <i class="gap" />
                 not measured
@@ -130,7 +130,9 @@ function Bars({ kind, series, width, read }: BarsProps) {
     Math.max(0, ...points.flatMap(point => (point ? kind.values(point).map((value = 0) => value) : []))),
   )
   const step = (width - LEFT) / points.length
-  const y = (value: number) => BASE - (value / most) * (BASE - TOP)
+  const height = width < 720 ? 132 : 180
+  const base = height - FOOT
+  const y = (value: number) => base - (value / most) * (base - TOP)
   const x = (at: number) => LEFT + at * step
   const bar = (value: number, at: number, look: string) =>
     value > 0 && (
@@ -139,12 +141,12 @@ function Bars({ kind, series, width, read }: BarsProps) {
         x={x(at) + 0.5}
         y={y(value)}
         width={Math.max(1, step - 1)}
-        height={BASE - y(value)}
+        height={base - y(value)}
       />
     )
   const labels = [0, 0.25, 0.5, 0.75].map(part => Math.round(part * points.length))
   return (
-    <svg class="graph" width={width} height={HEIGHT} aria-hidden="true">
+    <svg class="graph" width={width} height={height} aria-hidden="true">
       <defs>
         <pattern
           id={`hatch-${kind.title}`}
@@ -163,7 +165,7 @@ function Bars({ kind, series, width, read }: BarsProps) {
             d={`M${LEFT} ${Math.round(y(most * part)) + 0.5}H${width}`}
           />
           <text x={LEFT - 8} y={y(most * part) + 4} text-anchor="end">
-            {kind.text(most * part)}
+            {kind.text(most * part).replace('.0 ', ' ')}
           </text>
         </g>
       ))}
@@ -175,7 +177,7 @@ function Bars({ kind, series, width, read }: BarsProps) {
             x={x(at)}
             y={TOP}
             width={step + 0.5}
-            height={BASE - TOP}
+            height={base - TOP}
             fill={`url(#hatch-${kind.title})`}
           />
         ) : (
@@ -185,13 +187,13 @@ function Bars({ kind, series, width, read }: BarsProps) {
           </g>
         ),
       )}
-      <rect class="read" x={x(read)} y={TOP} width={step} height={BASE - TOP} />
+      <rect class="read" x={x(read)} y={TOP} width={step} height={base - TOP} />
       {labels.map(at => (
-        <text key={at} x={x(at)} y={HEIGHT - 4}>
+        <text key={at} x={x(at)} y={height - 4}>
           {timeText(series, at)}
         </text>
       ))}
-      <text x={width} y={HEIGHT - 4} text-anchor="end">
+      <text x={width} y={height - 4} text-anchor="end">
         now
       </text>
     </svg>
@@ -201,11 +203,11 @@ function Bars({ kind, series, width, read }: BarsProps) {
 const valueText = (value: number | undefined, text: Kind['text']): string =>
   value === undefined ? '—' : text(value)
 
-/** 1, 2 or 5 and zeros. */
+/** A number of one or two digits, and zeros. */
 function roundUp(value: number): number {
   if (value <= 0) return 10
   const size = 10 ** Math.floor(Math.log10(value))
-  return size * ([1, 2, 5, 10].find(one => one * size >= value) ?? 10)
+  return size * ([1, 1.5, 2, 3, 4, 5, 6, 8, 10].find(one => one * size >= value) ?? 10)
 }
 
 function timeText({ fromMs, stepMs, points }: Series, at: number): string {
@@ -247,8 +249,9 @@ interface SparkProps {
   readonly isBad?: boolean
 }
 
-/** The same without axes. */
-export function Spark({ points, of, label, isBad = false }: SparkProps) {
+/** The same without axes, and without the current span, which is not over. */
+export function Spark({ points: all, of, label, isBad = false }: SparkProps) {
+  const points = all.at(-2) == null ? all : all.slice(0, -1)
   const most = Math.max(1e-9, ...points.map(point => (point ? of(point) : 0)))
   const runs: [at: number, y: number][][] = []
   for (const [at, point] of points.entries()) {

@@ -1,6 +1,6 @@
 // The log: actions of the operator and clients, and refusals.
 
-import { moment } from '../parts/format.ts'
+import { clock, moment } from '../parts/format.ts'
 import type { AuditRow } from './api.ts'
 import { limit, place, seen } from './state.ts'
 import { Bar, type Column, fits, Table } from './table.tsx'
@@ -9,7 +9,14 @@ import { Bar, type Column, fits, Table } from './table.tsx'
 const MOST = 1_000
 
 const COLUMNS: readonly Column<AuditRow>[] = [
-  { head: 'Time', cell: ({ at }) => <time dateTime={at}>{moment(at)}</time> },
+  {
+    head: 'Time',
+    cell: ({ at }) => (
+      <time dateTime={at} title={moment(at)}>
+        {clock(at)}
+      </time>
+    ),
+  },
   { head: 'Action', cell: ({ action }) => <code>{action}</code> },
   { head: 'By', cell: ({ actor }) => actor },
   { head: 'Subject', cell: ({ subject }) => <span class="name">{subject}</span> },

@@ -3,7 +3,7 @@
 import '../tokens.css'
 import '../ui.css'
 import './admin.css'
-import { effect } from '@preact/signals'
+import { computed, effect } from '@preact/signals'
 import { render } from 'preact'
 import { useEffect, useRef } from 'preact/hooks'
 import { Icon, Mark } from '../parts/icons.tsx'
@@ -145,7 +145,7 @@ function Ask() {
   return (
     <dialog ref={dialog} aria-labelledby="question" onClose={close}>
       <div class="confirm">
-        <h2 id="question">{value?.title}</h2>
+        <h2 id="question">{value?.verb}?</h2>
         <p class="second">{value?.text}</p>
         <div class="btns">
           <button type="button" class="btn" autofocus onClick={close}>
@@ -186,6 +186,13 @@ effect(() => {
   const { view, open } = place.value
   const domain = head.value === undefined ? '' : ` · ${head.value.domain}`
   document.title = `${open ?? TITLES[view]}${domain} · localtunnels admin`
+})
+/** A phone shows some of the views. */
+const chosen = computed(() => isSignedIn.value && place.value.view)
+effect(() => {
+  if (!chosen.value) return
+  const show = () => document.querySelector('.side [aria-current]')?.scrollIntoView({ inline: 'nearest' })
+  requestAnimationFrame(show)
 })
 listenToKeys()
 follow()

@@ -1,13 +1,19 @@
 // How much, how well, who, what needs the operator, which servers.
 
-import type { TunnelRow } from '../../parts/admin/rows.ts'
-import type { Attention, Point, Overview as Seen, ServerRow } from '../../parts/admin/view-rows.ts'
+import type { RecentRow, TunnelRow } from '../../parts/admin/rows.ts'
+import type {
+  Attention,
+  CertificateRow,
+  Point,
+  Overview as Seen,
+  ServerRow,
+} from '../../parts/admin/view-rows.ts'
 import { bytes, duration } from '../parts/format.ts'
 import { at, hashOf, type Place } from './address.ts'
 import { Ranges, rangeText, Spark } from './graph.tsx'
 import { place, seen } from './state.ts'
-import { Skeleton } from './table.tsx'
-import { bytesText, Errors, Latency, latency, perMinute, Rate, rateText, span, Zero } from './words.tsx'
+import { type Column, Rows, Skeleton } from './table.tsx'
+import { bytesText, day, Errors, Latency, latency, perMinute, Rate, rateText, span, Zero } from './words.tsx'
 
 export function Overview() {
   const value = seen('overview')
@@ -16,9 +22,10 @@ export function Overview() {
       <div class="titled">
         <h1>Overview</h1>
         <span class="quiet">
-          {(value?.servers.length ?? 1) > 1
-            ? `All servers: numbers of the last 5 minutes, lines of the ${rangeText(place.value.range)}`
-            : `Numbers of the last 5 minutes, lines of the ${rangeText(place.value.range)}`}
+          {(value?.servers.length ?? 1) > 1 && 'All servers: '}numbers of the last 5 minutes
+          {value?.series.isKept === false
+            ? '; no history, because admin.store is not set'
+            : `, lines of the ${rangeText(place.value.range)}`}
         </span>
         <span class="grow" />
         <Ranges />
@@ -77,16 +84,7 @@ function Body({ value }: { readonly value: Seen }) {
           )}
           {certificates.length > 0 && (
             <Card title="Certificates">
-              <ul>
-                {certificates.map(({ name, daysLeft }) => (
-                  <li key={name}>
-                    <code class="cut">{name}</code>
-                    <span class={daysLeft < 4 ? 'tag bad' : daysLeft < 14 ? 'tag warn' : 'tag'}>
-                      {daysLeft} days
-                    </span>
-                  </li>
-                ))}
-              </ul>
+              <Certificates rows={certificates} />
             </Card>
           )}
         </div>
@@ -110,11 +108,7 @@ function Four({ value: { recent, series, inFlight, worst, hourAgo } }: { readonl
   const [p50, p95] = [latency(recent, 0.5), latency(recent, 0.95)]
   const range = rangeText(place.value.range)
   const spark = (of: (point: Point) => number, what: string, isBad = false) =>
-    series.isKept ? (
-      <Spark points={series.points} of={of} label={`${what}, ${range}`} isBad={isBad} />
-    ) : (
-      <p class="why">No history: admin.store is not set</p>
-    )
+    series.isKept && <Spark points={series.points} of={of} label={`${what}, ${range}`} isBad={isBad} />
   const part = recent.requests === 0 ? 0 : (100 * recent.errors) / recent.requests
   return (
     <dl class="four">
@@ -187,53 +181,38 @@ const Meter = ({ part, isBad = false }: { readonly part: number; readonly isBad?
 
 function Busiest({ rows }: { readonly rows: readonly TunnelRow[] }) {
   const most = Math.max(1e-9, ...rows.map(({ recent }) => perMinute(recent.requests, recent)))
-  return (
-    <table class="data">
-      <thead>
-        <tr>
-          <th scope="col">Name</th>
-          <th scope="col" class="num">
-            Req/min
-          </th>
-          <th scope="col" class="num">
-            Errors
-          </th>
-          <th scope="col" class="num">
-            p95
-          </th>
-          <th scope="col" class="mid">
-            Token
-          </th>
-        </tr>
-      </thead>
-      <tbody>
-        {rows.map(({ name, recent, token }) => (
-          <tr key={name}>
-            <td>
-              <a class="name" href={hashOf({ ...at('tunnels'), open: name })}>
-                {name}
-              </a>
-            </td>
-            <td class="num">
-              <span class="mid">
-                <Meter part={perMinute(recent.requests, recent) / most} />
-              </span>
-              <span class="fig">
-                <Rate recent={recent} />
-              </span>
-            </td>
-            <td class="num">
-              <Errors recent={recent} />
-            </td>
-            <td class="num">
-              <Latency recent={recent} part={0.95} />
-            </td>
-            <td class="mid">{token === undefined ? <Zero text="none" /> : <TokenLink name={token} />}</td>
-          </tr>
-        ))}
-      </tbody>
-    </table>
-  )
+  const columns: readonly Column<TunnelRow>[] = [
+    {
+      head: 'Name',
+      cell: ({ name }) => (
+        <a class="name" href={hashOf({ ...at('tunnels'), open: name })}>
+          {name}
+        </a>
+      ),
+    },
+    {
+      head: 'Req/min',
+      class: 'num',
+      cell: ({ recent }) => (
+        <>
+          <span class="mid">
+            <Meter part={perMinute(recent.requests, recent) / most} />
+          </span>
+          <span class="fig">
+            <Rate recent={recent} />
+          </span>
+        </>
+      ),
+    },
+    { head: 'Errors', class: 'num', cell: ({ recent }) => <Errors recent={recent} /> },
+    { head: 'p95', class: 'num', cell: ({ recent }) => <Latency recent={recent} part={0.95} /> },
+    {
+      head: 'Token',
+      class: 'mid',
+      cell: ({ token }) => (token === undefined ? <Zero text="none" /> : <TokenLink name={token} />),
+    },
+  ]
+  return <Rows columns={columns} rows={rows} keyOf={({ name }) => name} />
 }
 
 export const TokenLink = ({ name }: { readonly name: string }) => (
@@ -242,76 +221,70 @@ export const TokenLink = ({ name }: { readonly name: string }) => (
   </a>
 )
 
-export function Servers({ rows }: { readonly rows: readonly ServerRow[] }) {
+/** A column of what a server has measured. */
+const measured = (
+  head: string,
+  name: string,
+  cell: (recent: RecentRow) => preact.ComponentChildren,
+): Column<ServerRow> => ({
+  head,
+  class: `num ${name}`,
+  cell: ({ recent }) => (recent && cell(recent)) ?? <Zero text="—" />,
+})
+
+/** The id of a server that is in no cluster, as the API gives it. */
+const ALONE = 'this server'
+
+const SERVERS: readonly Column<ServerRow>[] = [
+  {
+    head: 'Server',
+    cell: ({ id, isSelf, version }) => (
+      <>
+        <span class="name" title={version}>
+          {id}
+        </span>
+        {isSelf && id !== ALONE && <span class="quiet"> this one</span>}
+      </>
+    ),
+  },
+  {
+    head: 'State',
+    cell: ({ isReachable }) => (
+      <span class="state">
+        <span class={isReachable ? 'dot ok' : 'dot bad'} />
+        {isReachable ? 'Ready' : 'Away'}
+      </span>
+    ),
+  },
+  { head: 'Tunnels', class: 'num', cell: ({ tunnels }) => tunnels },
+  measured('Req/min', '', recent => <Rate recent={recent} />),
+  measured('Errors', 'mid', recent => <Errors recent={recent} />),
+  measured('p95', 'mid', recent => <Latency recent={recent} part={0.95} />),
+  measured('Out/min', 'mid lo', recent => bytesText(recent.bytesOut, recent)),
+  measured('CPU', 'mid', ({ processors }) => processors && `${Math.round(100 * processors)} %`),
+  measured('Memory', 'mid', ({ memoryBytes }) => memoryBytes && bytes(memoryBytes)),
+  {
+    head: 'Up',
+    class: 'num mid',
+    cell: ({ uptimeSeconds }) => uptimeSeconds !== undefined && span(uptimeSeconds),
+  },
+]
+
+export const Servers = ({ rows }: { readonly rows: readonly ServerRow[] }) => (
+  <Rows columns={SERVERS} rows={rows} keyOf={({ id }) => id} />
+)
+
+export function Certificates({ rows }: { readonly rows: readonly CertificateRow[] }) {
   return (
-    <table class="data">
-      <thead>
-        <tr>
-          <th scope="col">Server</th>
-          <th scope="col">State</th>
-          <th scope="col" class="num">
-            Tunnels
-          </th>
-          <th scope="col" class="num">
-            Req/min
-          </th>
-          <th scope="col" class="num mid">
-            Errors
-          </th>
-          <th scope="col" class="num mid">
-            p95
-          </th>
-          <th scope="col" class="num mid">
-            Out/min
-          </th>
-          <th scope="col" class="num mid">
-            CPU
-          </th>
-          <th scope="col" class="num mid">
-            Memory
-          </th>
-          <th scope="col" class="num mid">
-            Up
-          </th>
-        </tr>
-      </thead>
-      <tbody>
-        {rows.map(({ id, isSelf, isReachable, tunnels, recent, uptimeSeconds, version }) => (
-          <tr key={id}>
-            <td>
-              <span class="name" title={version}>
-                {id}
-              </span>
-              {isSelf && rows.length > 1 && <span class="quiet"> this one</span>}
-            </td>
-            <td>
-              <span class="state">
-                <span class={isReachable ? 'dot ok' : 'dot bad'} />
-                {isReachable ? 'Ready' : 'Away'}
-              </span>
-            </td>
-            <td class="num">{tunnels}</td>
-            <td class="num">{recent ? <Rate recent={recent} /> : <Zero text="—" />}</td>
-            <td class="num mid">{recent ? <Errors recent={recent} /> : <Zero text="—" />}</td>
-            <td class="num mid">{recent ? <Latency recent={recent} part={0.95} /> : <Zero text="—" />}</td>
-            <td class="num mid">
-              {recent ? bytes(Math.round(perMinute(recent.bytesOut, recent))) : <Zero text="—" />}
-            </td>
-            <td class="num mid">
-              {recent?.processors === undefined ? (
-                <Zero text="—" />
-              ) : (
-                `${Math.round(100 * recent.processors)} %`
-              )}
-            </td>
-            <td class="num mid">
-              {recent?.memoryBytes === undefined ? <Zero text="—" /> : bytes(recent.memoryBytes)}
-            </td>
-            <td class="num mid">{uptimeSeconds !== undefined && span(uptimeSeconds)}</td>
-          </tr>
-        ))}
-      </tbody>
-    </table>
+    <ul>
+      {rows.map(({ name, notAfter, daysLeft }) => (
+        <li key={name}>
+          <code class="cut">{name}</code>
+          <span class={daysLeft < 4 ? 'tag bad' : daysLeft < 14 ? 'tag warn' : 'tag'}>{days(daysLeft)}</span>
+          <span class="quiet">ends {day(notAfter)}</span>
+        </li>
+      ))}
+    </ul>
   )
 }
 

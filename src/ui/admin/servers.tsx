@@ -1,10 +1,9 @@
 // Traffic as graphs, and the servers with their certificates.
 
 import { Graphs, Ranges } from './graph.tsx'
-import { Card, Servers as Table } from './overview.tsx'
+import { Card, Certificates, Servers as Table } from './overview.tsx'
 import { change, place, seen } from './state.ts'
 import { Skeleton } from './table.tsx'
-import { day } from './words.tsx'
 
 export function Traffic() {
   const value = seen('traffic')
@@ -75,17 +74,7 @@ export function Servers() {
             {value.certificates.length === 0 ? (
               <p class="none">None: the server speaks plain HTTP, or a proxy in front has them.</p>
             ) : (
-              <ul>
-                {value.certificates.map(({ name, notAfter, daysLeft }) => (
-                  <li key={name}>
-                    <code class="cut">{name}</code>
-                    <span class={daysLeft < 4 ? 'tag bad' : daysLeft < 14 ? 'tag warn' : 'tag'}>
-                      {daysLeft} days
-                    </span>
-                    <span class="quiet">ends {day(notAfter)}</span>
-                  </li>
-                ))}
-              </ul>
+              <Certificates rows={value.certificates} />
             )}
           </Card>
         </>

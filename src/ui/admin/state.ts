@@ -1,6 +1,7 @@
 // The state of the server on the page, asked again every few seconds while it is in sight.
 
 import { computed, signal } from '@preact/signals'
+import type { MenuItem } from '../parts/menu.tsx'
 import { at, hashOf, type Place, placeOf, textOf, type View } from './address.ts'
 import { api, Refused, type TokenSecret, token, type Views } from './api.ts'
 
@@ -26,11 +27,21 @@ const answers = signal<Partial<Views>>({})
 export const head = computed(() => Object.values(answers.value).at(-1)?.head)
 
 interface Question {
-  readonly title: string
-  readonly text: string
+  /** The action with its object, as the button says it. */
   readonly verb: string
+  /** Its effect. */
+  readonly text: string
   readonly yes: () => Promise<unknown>
 }
+
+/** An action of a menu that the operator has to confirm. */
+export const confirmed = (label: string, ask: Question): MenuItem => ({
+  label,
+  isBad: true,
+  act: () => {
+    question.value = ask
+  },
+})
 
 /** `undefined`: not read yet. */
 export const seen = <Name extends View>(view: Name): Views[Name] | undefined => answers.value[view]
@@ -110,7 +121,7 @@ export function change(next: Partial<Place>): void {
   void refresh()
 }
 
-export function more(): void {
+export function showMore(): void {
   limit.value += ROWS
   void refresh()
 }

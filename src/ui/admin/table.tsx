@@ -1,7 +1,9 @@
 // A table whose head stays, whose columns sort by their names, and whose rows are cards on a phone.
 
 import type { ComponentChildren } from 'preact'
-import { change, isAdding, more, place } from './state.ts'
+import { Icon } from '../parts/icons.tsx'
+import { Menu, type MenuItem } from '../parts/menu.tsx'
+import { change, isAdding, place, showMore } from './state.ts'
 
 export interface Column<Row> {
   /** By which the server sorts. Left out: it does not. */
@@ -12,58 +14,69 @@ export interface Column<Row> {
   readonly cell: (row: Row) => ComponentChildren
 }
 
-interface TableProps<Row> {
-  readonly label: string
+interface RowsProps<Row> {
   readonly columns: readonly Column<Row>[]
+  readonly rows: readonly Row[]
+  readonly keyOf: (row: Row, at: number) => string
+  readonly isOpen?: (row: Row) => boolean
+  /** The column by which rows are sorted, with `-` for descending. Left out: the table does not sort. */
+  readonly sorted?: string
+  readonly actions?: (row: Row) => ComponentChildren
+}
+
+/** The table itself, without a filter and further rows. */
+export function Rows<Row>({ columns, rows, keyOf, isOpen, sorted, actions }: RowsProps<Row>) {
+  return (
+    <table class="data">
+      <thead>
+        <tr>
+          {columns.map(column => (
+            <Head key={column.head} column={column} sorted={sorted} />
+          ))}
+          {actions !== undefined && (
+            <th scope="col">
+              <span class="sr">Actions</span>
+            </th>
+          )}
+        </tr>
+      </thead>
+      <tbody>
+        {rows.map((row, at) => (
+          <tr key={keyOf(row, at)} aria-selected={isOpen?.(row)}>
+            {columns.map(({ head, class: name, cell }) => (
+              <td key={head} class={name} data-head={head}>
+                {cell(row)}
+              </td>
+            ))}
+            {actions !== undefined && <td class="act">{actions(row)}</td>}
+          </tr>
+        ))}
+      </tbody>
+    </table>
+  )
+}
+
+interface TableProps<Row> extends Omit<RowsProps<Row>, 'rows' | 'sorted'> {
+  readonly label: string
   /** `undefined`: not read yet. */
   readonly rows: readonly Row[] | undefined
   readonly matching?: number
-  readonly keyOf: (row: Row, at: number) => string
-  readonly isOpen?: (row: Row) => boolean
   /** How it is sorted where the address does not say. */
   readonly usual?: string
   /** The text instead of rows. */
   readonly empty: string
-  readonly actions?: (row: Row) => ComponentChildren
 }
 
-export function Table<Row>(props: TableProps<Row>) {
-  const { label, columns, rows, matching = 0, keyOf, isOpen, usual = '', empty, actions } = props
+export function Table<Row>({ label, rows, matching = 0, usual = '', empty, ...more }: TableProps<Row>) {
   if (rows === undefined) return <Skeleton />
-  const sorted = place.value.sort || usual
   return (
     <section class="tall" tabIndex={0} aria-label={label}>
-      <table class="data">
-        <thead>
-          <tr>
-            {columns.map(column => (
-              <Head key={column.head} column={column} sorted={sorted} />
-            ))}
-            {actions !== undefined && (
-              <th scope="col">
-                <span class="sr">Actions</span>
-              </th>
-            )}
-          </tr>
-        </thead>
-        <tbody>
-          {rows.map((row, at) => (
-            <tr key={keyOf(row, at)} aria-selected={isOpen?.(row)}>
-              {columns.map(({ head, class: name, cell }) => (
-                <td key={head} class={name} data-head={head}>
-                  {cell(row)}
-                </td>
-              ))}
-              {actions !== undefined && <td class="act">{actions(row)}</td>}
-            </tr>
-          ))}
-        </tbody>
-      </table>
+      <Rows {...more} rows={rows} sorted={place.value.sort || usual} />
       {rows.length === 0 && <p class="empty">{empty}</p>}
       {rows.length < matching && (
         <p class="more">
           {rows.length} of {matching}
-          <button type="button" class="btn" onClick={more}>
+          <button type="button" class="btn" onClick={showMore}>
             Show more
           </button>
         </p>
@@ -72,13 +85,25 @@ export function Table<Row>(props: TableProps<Row>) {
   )
 }
 
+export const RowMenu = ({
+  name,
+  items,
+}: {
+  readonly name: string
+  readonly items: readonly (MenuItem | undefined)[]
+}) => (
+  <Menu label={`Actions for ${name}`} at="right" items={items}>
+    <Icon name="more" />
+  </Menu>
+)
+
 interface HeadProps<Row> {
   readonly column: Column<Row>
-  readonly sorted: string
+  readonly sorted: string | undefined
 }
 
 function Head<Row>({ column: { sort, head, class: name = '' }, sorted }: HeadProps<Row>) {
-  if (sort === undefined)
+  if (sort === undefined || sorted === undefined)
     return (
       <th scope="col" class={name}>
         {head}

@@ -1,12 +1,11 @@
 // Tokens of clients and their use: made here, shown once, given another secret, revoked.
 
 import type { TokenUse } from '../../parts/admin/view-rows.ts'
-import { Icon } from '../parts/icons.tsx'
-import { Menu, type MenuItem } from '../parts/menu.tsx'
+import type { MenuItem } from '../parts/menu.tsx'
 import { api, type TokenSecret } from './api.ts'
 import { Times, typed } from './forms.tsx'
-import { act, go, isAdding, place, question, say, secret, seen } from './state.ts'
-import { AddButton, Bar, type Column, fits, Table } from './table.tsx'
+import { act, confirmed, go, isAdding, place, say, secret, seen } from './state.ts'
+import { AddButton, Bar, type Column, fits, RowMenu, Table } from './table.tsx'
 import { Ago, day, Errors, Latency, latency, Moved, perMinute, Rate, Zero } from './words.tsx'
 
 const DAY_MS = 86_400_000
@@ -105,11 +104,7 @@ export function Tokens() {
         keyOf={({ name }) => name}
         usual={USUAL}
         empty={place.value.q === '' ? 'There is no token yet.' : `No token fits “${place.value.q}”.`}
-        actions={row => (
-          <Menu label={`Actions for ${row.name}`} at="right" items={doings(row)}>
-            <Icon name="more" />
-          </Menu>
-        )}
+        actions={row => <RowMenu name={row.name} items={doings(row)} />}
       />
     </>
   )
@@ -195,32 +190,19 @@ function doings({ name, tunnels, clients }: TokenUse): readonly (MenuItem | unde
     { label: 'Show its tunnels', act: () => go({ view: 'tunnels', q: name }) },
     { label: 'Show its clients', act: () => go({ view: 'clients', q: name }) },
     undefined,
-    {
-      label: 'New secret…',
-      act: () => {
-        question.value = {
-          title: `Give ${name} another secret?`,
-          text: 'The old one stops working.',
-          verb: `Rotate ${name}`,
-          yes: () => act(shown(api.rotateToken(name)), `${name} has another secret.`),
-        }
-      },
-    },
-    {
-      label: 'Revoke…',
-      isBad: true,
-      act: () => {
-        question.value = {
-          title: `Revoke ${name}?`,
-          text:
-            tunnels + clients === 0
-              ? 'No client uses it now. This cannot be undone.'
-              : `Clients with it (${clients}) and their tunnels (${tunnels}) are disconnected at once. This cannot be undone.`,
-          verb: `Revoke ${name}`,
-          yes: () => act(api.revokeToken(name), `${name} is revoked.`),
-        }
-      },
-    },
+    confirmed('New secret…', {
+      verb: `Rotate ${name}`,
+      text: 'The old one stops working.',
+      yes: () => act(shown(api.rotateToken(name)), `${name} has another secret.`),
+    }),
+    confirmed('Revoke…', {
+      verb: `Revoke ${name}`,
+      text:
+        tunnels + clients === 0
+          ? 'No client uses it now. This cannot be undone.'
+          : `Clients with it (${clients}) and their tunnels (${tunnels}) are disconnected at once. This cannot be undone.`,
+      yes: () => act(api.revokeToken(name), `${name} is revoked.`),
+    }),
   ]
 }
 

@@ -1,18 +1,18 @@
 // Tunnels, one sheet each, and what can be done with one.
 
 import { useEffect, useRef } from 'preact/hooks'
-import type { TunnelRow } from '../../parts/admin/rows.ts'
+import type { ClientRow, TunnelRow } from '../../parts/admin/rows.ts'
 import type { Tunnels as Seen } from '../../parts/admin/view-rows.ts'
 import { duration } from '../parts/format.ts'
-import { Icon } from '../parts/icons.tsx'
+import { Icon, IconButton } from '../parts/icons.tsx'
 import { Menu, type MenuItem } from '../parts/menu.tsx'
 import { hashOf } from './address.ts'
 import { api } from './api.ts'
 import { Graphs, Ranges } from './graph.tsx'
 import { TokenLink } from './overview.tsx'
-import { act, change, place, question, say, seen } from './state.ts'
-import { Bar, type Column, Table } from './table.tsx'
-import { Ago, Errors, Latency, Moved, Rate, State, Zero } from './words.tsx'
+import { act, change, confirmed, place, say, seen } from './state.ts'
+import { Bar, type Column, RowMenu, Table } from './table.tsx'
+import { Ago, Errors, Latency, latency, Moved, Rate, SLOW_MS, State, Zero } from './words.tsx'
 
 const CHOICES = [
   ['', 'all', 'All'],
@@ -88,17 +88,19 @@ export function Tunnels() {
   return (
     <>
       <Bar title="Tunnels" placeholder="Name, token or client">
-        {CHOICES.map(([choice, key, text]) => (
-          <button
-            key={key}
-            type="button"
-            class="chip"
-            aria-pressed={only === choice}
-            onClick={() => change({ only: choice })}
-          >
-            {text} <b>{value?.choices[key]}</b>
-          </button>
-        ))}
+        <div class="chips">
+          {CHOICES.map(([choice, key, text]) => (
+            <button
+              key={key}
+              type="button"
+              class="chip"
+              aria-pressed={only === choice}
+              onClick={() => change({ only: choice })}
+            >
+              {text} <b>{value?.choices[key]}</b>
+            </button>
+          ))}
+        </div>
       </Bar>
       <Table
         label="Tunnels"
@@ -109,11 +111,7 @@ export function Tunnels() {
         isOpen={({ name }) => name === open}
         usual="-rate"
         empty={q === '' && only === '' ? 'No client has a tunnel.' : `No tunnel fits “${q || only}”.`}
-        actions={row => (
-          <Menu label={`Actions for ${row.name}`} at="right" items={doings(row)}>
-            <Icon name="more" />
-          </Menu>
-        )}
+        actions={row => <RowMenu name={row.name} items={doings(row)} />}
       />
       {open !== undefined && <Sheet name={open} open={value?.open} />}
     </>
@@ -146,32 +144,18 @@ function doings({ name, url, kind, server }: TunnelRow): readonly (MenuItem | un
     undefined,
     ...(isHere
       ? [
-          {
-            label: 'Close…',
-            isBad: true,
-            act: () => {
-              question.value = {
-                title: `Close ${name}?`,
-                text: 'Its client gets the reason, and may open it again.',
-                verb: `Close ${name}`,
-                yes: () => act(api.closeTunnel(name), `${name} is closed.`),
-              }
-            },
-          },
+          confirmed('Close…', {
+            verb: `Close ${name}`,
+            text: 'Its client gets the reason, and may open it again.',
+            yes: () => act(api.closeTunnel(name), `${name} is closed.`),
+          }),
         ]
       : []),
-    {
-      label: 'Block…',
-      isBad: true,
-      act: () => {
-        question.value = {
-          title: `Block ${name}?`,
-          text: 'It is closed at once, and no client can open this name until the ban is lifted.',
-          verb: `Block ${name}`,
-          yes: () => act(api.ban({ kind: 'tunnel', value: name, reason: '' }), `${name} is blocked.`),
-        }
-      },
-    },
+    confirmed('Block…', {
+      verb: `Block ${name}`,
+      text: 'It is closed at once, and no client can open this name until the ban is lifted.',
+      yes: () => act(api.ban({ kind: 'tunnel', value: name, reason: '' }), `${name} is blocked.`),
+    }),
   ]
 }
 
@@ -214,9 +198,7 @@ function Sheet({ name, open }: { readonly name: string; readonly open: Seen['ope
             <Icon name="more" />
           </Menu>
         )}
-        <button type="button" class="btn bare icon" aria-label="Close" onClick={close}>
-          <Icon name="close" />
-        </button>
+        <IconButton icon="close" label="Close" onClick={close} />
       </header>
       {found === undefined ? (
         <section>
@@ -250,6 +232,7 @@ function Sheet({ name, open }: { readonly name: string; readonly open: Seen['ope
               </Figure>
               <Figure name="In flight">{found.row.inFlight}</Figure>
             </dl>
+            <Why row={found.row} clients={found.clients} />
             {found.series.isKept ? (
               <Graphs series={found.series} />
             ) : (
@@ -321,6 +304,20 @@ function Sheet({ name, open }: { readonly name: string; readonly open: Seen['ope
         </>
       )}
     </aside>
+  )
+}
+
+/** A tunnel that is slow: where the time goes. */
+function Why({ row, clients }: { readonly row: TunnelRow; readonly clients: readonly ClientRow[] }) {
+  const p95 = latency(row.recent, 0.95) ?? 0
+  const trips = clients.flatMap(({ roundTripMs }) => roundTripMs ?? [])
+  if (p95 < SLOW_MS || trips.length === 0) return null
+  const trip = Math.max(...trips)
+  return (
+    <p class="tag warn">
+      {2 * trip > p95 ? 'The way to the client takes' : 'The app takes the time: the way to the client takes'}{' '}
+      {duration(trip)}
+    </p>
   )
 }
 

@@ -4,7 +4,7 @@ import { quantile } from '../../measures.ts'
 import type { RecentRow, TunnelRow } from '../../parts/admin/rows.ts'
 import { bytes, duration } from '../parts/format.ts'
 
-const SLOW_MS = 1_000
+export const SLOW_MS = 1_000
 const MANY_ERRORS = 5
 
 export const perMinute = (count: number, { seconds }: RecentRow): number => (count * 60) / seconds

@@ -5,7 +5,7 @@ import { useEffect } from 'preact/hooks'
 import type { Message } from '../../exchange.ts'
 import { bytes } from '../parts/format.ts'
 import { Hex } from '../parts/hex.tsx'
-import { Icon } from '../parts/icons.tsx'
+import { Icon, IconButton } from '../parts/icons.tsx'
 import { JsonColours } from '../parts/json-colours.tsx'
 import { JsonTree, rootOf } from '../parts/json-tree.tsx'
 import { partsOf } from '../parts/multipart.ts'
@@ -78,16 +78,13 @@ export function Body({ id, side, title, message: { body }, about = '' }: BodyPro
         {all !== undefined && (
           <>
             {view === 'Tree' && (
-              <button
-                type="button"
-                class="btn bare icon"
-                aria-label={`Search the ${side === 'request' ? 'request' : 'response'} body`}
+              <IconButton
+                icon="search"
+                label={`Search the ${side === 'request' ? 'request' : 'response'} body`}
                 title="Search"
                 aria-pressed={search.value !== undefined}
                 onClick={() => (search.value = search.value === undefined ? '' : undefined)}
-              >
-                <Icon name="search" />
-              </button>
+              />
             )}
             <div class="seg" role="group" aria-label={`View of the ${title.toLowerCase()} body`}>
               {views.map(one => (
@@ -101,24 +98,18 @@ export function Body({ id, side, title, message: { body }, about = '' }: BodyPro
                 </button>
               ))}
             </div>
-            <button
-              type="button"
-              class="btn bare icon"
-              aria-label={`Copy ${title.toLowerCase()} body`}
+            <IconButton
+              icon="copy"
+              label={`Copy ${title.toLowerCase()} body`}
               title="Copy body"
               onClick={() => void copyText(text.value, 'Body copied')}
-            >
-              <Icon name="copy" />
-            </button>
-            <button
-              type="button"
-              class="btn bare icon"
-              aria-label={`Save ${title.toLowerCase()} body`}
+            />
+            <IconButton
+              icon="save"
+              label={`Save ${title.toLowerCase()} body`}
               title="Save body"
               onClick={() => void saveBody(id, side)}
-            >
-              <Icon name="save" />
-            </button>
+            />
           </>
         )}
       </div>

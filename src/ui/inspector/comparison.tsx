@@ -4,7 +4,7 @@ import { useSignal } from '@preact/signals'
 import { useEffect } from 'preact/hooks'
 import type { Diff, DiffPart, ExchangeRow, MessageDiff } from '../../exchange.ts'
 import { clock } from '../parts/format.ts'
-import { Icon } from '../parts/icons.tsx'
+import { IconButton } from '../parts/icons.tsx'
 import { api } from './api.ts'
 import { detail, go, rows } from './signals.ts'
 
@@ -36,14 +36,7 @@ export function Comparison({ a, b }: { readonly a: string; readonly b: string })
     <>
       <header class="head">
         <div class="line1">
-          <button
-            type="button"
-            class="btn bare icon"
-            aria-label="Back to the request"
-            onClick={() => go({ id: b })}
-          >
-            <Icon name="back" />
-          </button>
+          <IconButton icon="back" label="Back to the request" onClick={() => go({ id: b })} />
           <h2 class="words">Compare</h2>
           <label class="switch">
             <input

@@ -74,10 +74,12 @@ function Fault({ id }: { readonly id: string }) {
   return (
     <State title={`Request #${id} cannot be read`}>
       <p role="alert">{detailFault.value}</p>
-      <button type="button" class="btn" onClick={reconnect}>
-        Try now
-      </button>
-      {back}
+      <div class="acts">
+        <button type="button" class="btn main" onClick={reconnect}>
+          Try now
+        </button>
+        {back}
+      </div>
     </State>
   )
 }

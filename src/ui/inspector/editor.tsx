@@ -5,7 +5,7 @@ import { useEffect, useRef } from 'preact/hooks'
 import type { ExchangeDetail } from '../../exchange.ts'
 import { formatJson, isJsonFault, parseJson } from '../../parts/inspect/json-text.ts'
 import { duration } from '../parts/format.ts'
-import { Icon } from '../parts/icons.tsx'
+import { IconButton } from '../parts/icons.tsx'
 import { replay } from './actions.ts'
 import { api } from './api.ts'
 import { Body } from './body.tsx'
@@ -97,15 +97,12 @@ export function Editor({ exchange }: { readonly exchange: ExchangeDetail }) {
     >
       <header class="head">
         <div class="line1">
-          <button
-            type="button"
-            class="btn bare icon"
-            aria-label="Back, the draft is kept"
+          <IconButton
+            icon="back"
+            label="Back, the draft is kept"
             title="Back, the draft is kept (Esc)"
             onClick={() => go({ id })}
-          >
-            <Icon name="back" />
-          </button>
+          />
           <h2 class="words">Edit and replay</h2>
           <div class="acts">
             <button
@@ -280,14 +277,11 @@ function FieldsEditor({
               value={value}
               onInput={event => put(index, { value: event.currentTarget.value })}
             />
-            <button
-              type="button"
-              class="btn bare icon"
-              aria-label={`Remove header ${index + 1}`}
+            <IconButton
+              icon="close"
+              label={`Remove header ${index + 1}`}
               onClick={() => onChange(fields.filter((_, at) => at !== index))}
-            >
-              <Icon name="close" />
-            </button>
+            />
           </>
         ))}
       </div>

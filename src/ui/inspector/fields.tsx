@@ -3,7 +3,7 @@
 import { useSignal } from '@preact/signals'
 import type { ComponentChildren } from 'preact'
 import type { Field } from '../../exchange.ts'
-import { Icon } from '../parts/icons.tsx'
+import { Icon, IconButton } from '../parts/icons.tsx'
 import { copyText } from './actions.ts'
 import { isRevealed } from './signals.ts'
 
@@ -16,15 +16,12 @@ export function Fields({ fields }: { readonly fields: readonly (readonly [string
             <th scope="row">{name}</th>
             <td>{isSecret === true && !isRevealed.value ? <Secret /> : <Value text={value} />}</td>
             <td class="act">
-              <button
-                type="button"
-                class="btn bare icon"
-                aria-label={`Copy ${name}`}
+              <IconButton
+                icon="copy"
+                label={`Copy ${name}`}
                 title="Copy value"
                 onClick={() => void copyText(value, `Copied ${name}`)}
-              >
-                <Icon name="copy" />
-              </button>
+              />
             </td>
           </tr>
         ))}

@@ -4,7 +4,7 @@ import { useSignal } from '@preact/signals'
 import { useEffect, useRef } from 'preact/hooks'
 import type { Diff, ExchangeDetail } from '../../exchange.ts'
 import { clock, duration, moment } from '../parts/format.ts'
-import { Icon } from '../parts/icons.tsx'
+import { Banner, Icon, IconButton } from '../parts/icons.tsx'
 import { Menu, type MenuItem } from '../parts/menu.tsx'
 import {
   compare,
@@ -30,14 +30,7 @@ export function Head({ exchange }: { readonly exchange: ExchangeDetail }) {
   return (
     <header class="head">
       <div class="line1">
-        <button
-          type="button"
-          class="btn bare icon back"
-          aria-label="Back to the list"
-          onClick={() => go({ id: undefined })}
-        >
-          <Icon name="back" />
-        </button>
+        <IconButton icon="back" class="back" label="Back to the list" onClick={() => go({ id: undefined })} />
         <h2>
           <span class={`st ${toneOf(exchange) || 'is-ok'}`}>
             {status || (state === 'open' ? '…' : 'fail')}
@@ -64,7 +57,7 @@ export function Head({ exchange }: { readonly exchange: ExchangeDetail }) {
         {visitor !== undefined && <span class="from cut">from {visitor}</span>}
         <span class="quiet nr">#{id}</span>
       </div>
-      <Banner exchange={exchange} />
+      <Facts exchange={exchange} />
       {(hasNote.value || exchange.note !== '') && <Note exchange={exchange} />}
     </header>
   )
@@ -230,25 +223,20 @@ const VERDICTS = {
   different: 'The response is different.',
 } as const
 
-/** Shown while its fact lasts. */
-function Banner({ exchange }: { readonly exchange: ExchangeDetail }) {
+function Facts({ exchange }: { readonly exchange: ExchangeDetail }) {
   const { code, explanation, isRefused, isIncomplete, replayOf, state } = exchange
   return (
     <>
       {code !== undefined && (
-        <div class="banner bad" role="status">
-          <Icon name="bad" />
-          <span class="grow">
-            <b class="strong">{isRefused ? 'Refused by the server, not by your app.' : 'Failed.'}</b>{' '}
-            <code>{code}</code> {explanation}
-          </span>
-        </div>
+        <Banner look="bad" icon="bad">
+          <b class="strong">{isRefused ? 'Refused by the server, not by your app.' : 'Failed.'}</b>{' '}
+          <code>{code}</code> {explanation}
+        </Banner>
       )}
       {isIncomplete && (
-        <div class="banner warn" role="status">
-          <Icon name="warn" />
-          <span class="grow">The capture fell behind: some bytes of this request are missing here.</span>
-        </div>
+        <Banner look="warn" icon="warn">
+          The capture fell behind: some bytes of this request are missing here.
+        </Banner>
       )}
       {replayOf !== undefined && state !== 'open' && (
         <Verdict of={replayOf} id={exchange.id} status={exchange.status} />
@@ -270,21 +258,25 @@ function Verdict({ of, id, status }: { readonly of: string; readonly id: string;
   if (value === undefined) return null
   const isBad = value.verdict === 'regressed' || status >= 500 || status === 0
   return (
-    <div class={`banner ${isBad ? 'bad' : value.verdict === 'fixed' ? 'ok' : ''}`} role="status">
-      <Icon name={isBad ? 'bad' : 'ok'} />
-      <span class="grow">
-        <b class="strong">
-          {value.a.status || 'failed'} → {status || 'failed'}
-        </b>{' '}
-        {VERDICTS[value.verdict]}
-      </span>
-      <button type="button" class="btn bare" onClick={() => go({ id, mode: 'compare', other: of })}>
-        Compare with #{of}
-      </button>
-      <button type="button" class="btn bare" onClick={() => go({ id: of })}>
-        Back to #{of}
-      </button>
-    </div>
+    <Banner
+      look={isBad ? 'bad' : value.verdict === 'fixed' ? 'ok' : ''}
+      icon={isBad ? 'bad' : 'ok'}
+      acts={
+        <>
+          <button type="button" class="btn bare" onClick={() => go({ id, mode: 'compare', other: of })}>
+            Compare with #{of}
+          </button>
+          <button type="button" class="btn bare" onClick={() => go({ id: of })}>
+            Back to #{of}
+          </button>
+        </>
+      }
+    >
+      <b class="strong">
+        {value.a.status || 'failed'} → {status || 'failed'}
+      </b>{' '}
+      {VERDICTS[value.verdict]}
+    </Banner>
   )
 }
 

@@ -1,7 +1,7 @@
 // The keys, and whether one letter does something.
 
 import { useEffect, useRef } from 'preact/hooks'
-import { Icon } from '../parts/icons.tsx'
+import { IconButton } from '../parts/icons.tsx'
 import { hasShortcuts, KEYS, setShortcuts } from './keys.ts'
 import { isHelpOpen } from './signals.ts'
 
@@ -15,9 +15,7 @@ export function Help() {
       <div class="keysheet">
         <div class="keyshead">
           <h2 id="help-title">Keys</h2>
-          <button type="button" class="btn bare icon" aria-label="Close" onClick={() => box.current?.close()}>
-            <Icon name="close" />
-          </button>
+          <IconButton icon="close" label="Close" onClick={() => box.current?.close()} />
         </div>
         <dl>
           {KEYS.map(({ keys, meaning }) => (

@@ -7,7 +7,7 @@ import './detail.css'
 import { render } from 'preact'
 import { useRef } from 'preact/hooks'
 import { bytes } from '../parts/format.ts'
-import { Icon, Mark } from '../parts/icons.tsx'
+import { Banner, Icon, IconButton, Mark } from '../parts/icons.tsx'
 import { clear, saveHar, togglePause } from './actions.ts'
 import { takeToken } from './api.ts'
 import { Detail } from './detail.tsx'
@@ -38,15 +38,12 @@ function Page() {
         <Services />
         <span class="grow" />
         <Live />
-        <button
-          type="button"
-          class="btn bare icon"
-          aria-label="Keys and help"
+        <IconButton
+          icon="help"
+          label="Keys and help"
           title="Keys (?)"
           onClick={() => (isHelpOpen.value = true)}
-        >
-          <Icon name="help" />
-        </button>
+        />
       </header>
       {connection.value === 'lost' && <Lost />}
       {connection.value === 'unproven' && <Unproven />}
@@ -142,32 +139,28 @@ function Live() {
   )
 }
 
-function Lost() {
-  return (
-    <div class="banner warn" role="alert">
-      <Icon name="plug" />
-      <span class="grow">
-        <b class="strong">The client on this machine has stopped.</b> What it captured stays readable; replay
-        waits until it is back. This page tries again every second.
-      </span>
+const Lost = () => (
+  <Banner
+    look="warn"
+    icon="plug"
+    role="alert"
+    acts={
       <button type="button" class="btn bare" onClick={reconnect}>
         Try now
       </button>
-    </div>
-  )
-}
+    }
+  >
+    <b class="strong">The client on this machine has stopped.</b> What it captured stays readable; replay
+    waits until it is back. This page tries again every second.
+  </Banner>
+)
 
-function Unproven() {
-  return (
-    <div class="banner warn" role="alert">
-      <Icon name="plug" />
-      <span class="grow">
-        <b class="strong">What answers here has not proven that it is your client.</b> It is another program,
-        or a client with another token. This page sends it nothing: open the address that the terminal shows.
-      </span>
-    </div>
-  )
-}
+const Unproven = () => (
+  <Banner look="warn" icon="plug" role="alert">
+    <b class="strong">What answers here has not proven that it is your client.</b> It is another program, or a
+    client with another token. This page sends it nothing: open the address that the terminal shows.
+  </Banner>
+)
 
 function Foot() {
   const { value } = session

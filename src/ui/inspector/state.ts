@@ -215,6 +215,6 @@ async function readDetail(id: string | undefined, reveal: boolean): Promise<void
     // Exchanges that are shown already stay readable while the client is away.
     if (isGone) detailFault.value = 'gone'
     else if (isOther)
-      detailFault.value = error instanceof Refused ? error.message : 'The client does not answer.'
+      detailFault.value = error instanceof Refused ? error.message : 'The client does not respond.'
   }
 }

@@ -2,7 +2,7 @@
 
 import { effect } from '@preact/signals'
 import { encode } from 'uqr'
-import { Icon } from '../parts/icons.tsx'
+import { IconButton } from '../parts/icons.tsx'
 import { copyText } from './actions.ts'
 import { connection, filter, isRead, isSearching, rows, session, setFilter } from './signals.ts'
 
@@ -118,14 +118,7 @@ function Command({ text, name }: { readonly text: string; readonly name: string 
   return (
     <div>
       <code class="cut">{text}</code>
-      <button
-        type="button"
-        class="btn bare icon"
-        aria-label={`Copy the command for ${name}`}
-        onClick={() => void copyText(text)}
-      >
-        <Icon name="copy" />
-      </button>
+      <IconButton icon="copy" label={`Copy the command for ${name}`} onClick={() => void copyText(text)} />
     </div>
   )
 }

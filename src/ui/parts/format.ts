@@ -8,9 +8,9 @@ export function bytes(count: number): string {
 
 export function duration(ms: number | undefined): string {
   if (ms === undefined) return '…'
-  if (ms < 1_000) return `${short(ms)} ms`
+  if (ms < 999.5) return `${short(ms)} ms`
   if (ms < 60_000) return `${short(ms / 1_000)} s`
-  const [minutes, seconds] = [Math.floor(ms / 60_000), Math.round((ms / 1_000) % 60)]
+  const [minutes, seconds] = [Math.floor(ms / 60_000), Math.floor((ms / 1_000) % 60)]
   return minutes < 60 ? `${minutes} min ${seconds} s` : `${Math.floor(minutes / 60)} h ${minutes % 60} min`
 }
 
@@ -28,5 +28,5 @@ export function moment(iso: string): string {
   return new Date(iso).toLocaleString('sv-SE')
 }
 
-const short = (value: number): string =>
-  value < 10 ? value.toFixed(1).replace(/\.0$/, '') : value.toFixed(0)
+/** One digit behind the point below 10, so that columns line up. */
+const short = (value: number): string => value.toFixed(value < 9.95 ? 1 : 0)

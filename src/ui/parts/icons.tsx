@@ -48,3 +48,34 @@ export function Mark() {
     </svg>
   )
 }
+
+interface IconButtonProps extends Omit<preact.ButtonHTMLAttributes<HTMLButtonElement>, 'class'> {
+  readonly class?: string
+  readonly icon: IconName
+  /** Its name for those who do not see it. */
+  readonly label: string
+}
+
+export const IconButton = ({ icon, label, class: name = '', ...more }: IconButtonProps) => (
+  <button type="button" class={`btn bare icon ${name}`} aria-label={label} {...more}>
+    <Icon name={icon} />
+  </button>
+)
+
+interface BannerProps {
+  readonly look: 'ok' | 'warn' | 'bad' | ''
+  readonly icon: IconName
+  readonly role?: 'status' | 'alert'
+  readonly children: preact.ComponentChildren
+  /** Its buttons. */
+  readonly acts?: preact.ComponentChildren
+}
+
+/** Shown while its fact lasts. */
+export const Banner = ({ look, icon, role = 'status', children, acts }: BannerProps) => (
+  <div class={`banner ${look}`} role={role}>
+    <Icon name={icon} />
+    <span class="grow">{children}</span>
+    {acts}
+  </div>
+)

@@ -249,7 +249,7 @@ test('traffic, bans and the audit log outlive a restart, in a file that others c
         expect(entries[actions.indexOf('tunnel.open')]).toMatchObject({
           actor: '127.0.0.1',
           subject: 'app',
-          detail: 'streams',
+          detail: 'streams from 127.0.0.1',
         })
       }
       store.close()

@@ -84,8 +84,8 @@ test('who connects to a private service is written down, with the name of the to
   ).toEqual([
     ['client.refuse', '127.0.0.1', 'tcp:dc', 'NOT_ALLOWED'],
     ['private.end', 'server', 'tcp:db', 'released'],
-    ['private.connect', '127.0.0.1', 'tcp:db', 'token anna'],
-    ['tunnel.open', '127.0.0.1', 'tcp:db', 'streams'],
+    ['private.connect', 'anna', 'tcp:db', 'streams from 127.0.0.1'],
+    ['tunnel.open', '127.0.0.1', 'tcp:db', 'streams from 127.0.0.1'],
   ])
   audit.close()
 })

@@ -200,6 +200,9 @@ export class JsonConnection implements Connection {
     this.#isWatched = on
   }
 
+  /** This wire measures none. */
+  readonly roundTripMs = 0
+
   checkAlive(withinMs: number): void {
     this.#checks.add(eventLoop.after(withinMs, () => this.#end(new TunnelError('CARRIER_LOST'))))
     this.#carrier.sendText(PING)

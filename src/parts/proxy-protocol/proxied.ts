@@ -1,15 +1,14 @@
 // A connection from a trusted proxy: its PROXY header is read first, then it goes on under the visitor's address.
 
 import { TunnelError } from '../../errors.ts'
-import type { Endpoints, ServerHandshake, Socket, SocketHandler } from '../../socket.ts'
-import { type ProxyHeader, ProxyHeaderReader } from '../../wire/proxy-protocol.ts'
-import { StandIn } from '../fronts/stand-in.ts'
-import type { AdmittedConnection } from '../limits/admission.ts'
-import type { Deadline, Deadlines } from '../limits/deadlines.ts'
+import type { Clock, Deadline } from '../../server/contracts/clock.ts'
+import type { AdmittedVisitor } from '../../server/contracts/protocol.ts'
+import type { AskedCertificate, Endpoints, ServerHandshake, Socket, SocketHandler } from '../../socket.ts'
+import { type ProxyHeader, ProxyHeaderReader } from './header.ts'
 
 /** The terms of a front that accepts PROXY headers. */
 export interface ProxiedHost {
-  readonly deadlines: Deadlines
+  readonly deadlines: Clock
   /** The time from the first possible byte to the last of the header. Then the connection is cut. `0`: no bound. */
   readonly headerTimeoutMs: number
   /** Whether connections from this address begin with a header. */
@@ -21,7 +20,7 @@ export interface ProxiedHost {
   accept(
     socket: Socket,
     header: ProxyHeader | undefined,
-    admitted: AdmittedConnection | undefined,
+    admitted: AdmittedVisitor | undefined,
   ): SocketHandler
   /** A trusted proxy sent something else: `PROXY_HEADER_INVALID`. Its connection is cut. */
   failed(error: TunnelError): void
@@ -31,13 +30,58 @@ export interface ProxiedHost {
  * Takes a connection of a listening socket. A trusted address must send a header and no other may: guessing by the
  * bytes would let visitors behind a trusted proxy that sends none write one for themselves.
  */
-export function acceptProxied(
-  socket: Socket,
-  host: ProxiedHost,
-  admitted?: AdmittedConnection,
-): SocketHandler {
+export function acceptProxied(socket: Socket, host: ProxiedHost, admitted?: AdmittedVisitor): SocketHandler {
   if (!host.isTrusted(socket.remoteAddress)) return host.accept(socket, undefined, admitted)
   return new ProxiedConnection(socket, host, admitted)
+}
+
+/** A connection that is said to come from somewhere else than the socket below it: all else goes to that socket. */
+abstract class StandIn implements Socket {
+  abstract readonly remoteAddress: string
+  protected readonly socket: Socket
+
+  constructor(socket: Socket) {
+    this.socket = socket
+  }
+
+  abstract endpoints(): Endpoints | undefined
+
+  get isCertified(): boolean {
+    return this.socket.isCertified === true
+  }
+
+  get asked(): AskedCertificate | undefined {
+    return this.socket.asked
+  }
+
+  get protocol(): string {
+    return this.socket.protocol ?? ''
+  }
+
+  write(bytes: Uint8Array, start?: number, end?: number): number {
+    return this.socket.write(bytes, start, end)
+  }
+
+  end(): void {
+    this.socket.end()
+  }
+
+  terminate(): void {
+    this.socket.terminate()
+  }
+
+  letGo(): void {
+    if (this.socket.letGo === undefined) this.socket.terminate()
+    else this.socket.letGo()
+  }
+
+  pause(): void {
+    this.socket.pause()
+  }
+
+  resume(): void {
+    this.socket.resume()
+  }
 }
 
 /** Reads the header, then passes on every event; to the one behind it this is the socket. */
@@ -45,13 +89,13 @@ class ProxiedConnection extends StandIn implements SocketHandler, Deadline {
   remoteAddress: string
   dueTick = 0
   readonly #host: ProxiedHost
-  readonly #admitted: AdmittedConnection | undefined
+  readonly #admitted: AdmittedVisitor | undefined
   #reader: ProxyHeaderReader | undefined = new ProxyHeaderReader()
   #visitor: SocketHandler | undefined
   #hasBegun = false
   #endpoints: Endpoints | undefined
 
-  constructor(socket: Socket, host: ProxiedHost, admitted: AdmittedConnection | undefined) {
+  constructor(socket: Socket, host: ProxiedHost, admitted: AdmittedVisitor | undefined) {
     super(socket)
     this.#host = host
     this.#admitted = admitted
