@@ -338,7 +338,13 @@ const https = [nginxTls, caddyTls, oursTls, oursCliTls]
 
 /** `isWhole`: where ours is wanted, all its tunnels are. */
 const STAGES: readonly (Stage & { readonly isWhole?: boolean })[] = [
-  { origins: ['files', 'sink'], peers: everybody, rows: OF_ALL, warmUp, isWhole: true },
+  {
+    origins: ['files', 'sink'],
+    peers: everybody,
+    rows: OF_ALL,
+    warmUp,
+    isWhole: options.minutes !== undefined,
+  },
   { origins: ['files', 'sink'], peers: best, rows: [...CLASSIC, ...FURTHER.map(inFewRounds)], warmUp },
   {
     origins: ['files'],

@@ -1,5 +1,6 @@
 // The client alone, as `localtunnels/client`: for programs that share a port and never serve one.
 
+export type { AppWebSocket, HandlerServer, Message, WebSocketHandlers } from './client/contracts/handler.ts'
 export type { Exchange, SeenMessage, WaitOptions, Watchable } from './client/contracts/watching.ts'
 export type { ClientLimits } from './client/limits.ts'
 export type {
@@ -22,10 +23,9 @@ export type {
   UdpTunnelOptions,
   VerifyOptions,
 } from './client/options.ts'
-export { AppWebSocket, type Message, type WebSocketHandlers } from './client/origins/app-websocket.ts'
-export { type HandlerServer, upgradeWebSocket } from './client/origins/upgrades.ts'
 export type { Tunnel } from './client/tunnels/tunnel.ts'
 export { ERRORS, type ErrorCode, type ErrorEntry, TunnelError } from './errors.ts'
+export { upgradeWebSocket } from './parts/functions/upgrades.ts'
 export { type Reservation, type ReserveOptions, reserve } from './reserve.ts'
 export { type ConnectToOptions, connectTo, connectTunnel, TunnelClient } from './tunnel-client.ts'
 export { VERSION } from './version.ts'

@@ -65,3 +65,14 @@ export interface AuditLog {
   /** The newest first, those before `beforeMs`, at most `limit`. */
   entries(beforeMs: number, limit: number): readonly AuditEntry[]
 }
+
+/** The bans of a server. Implementation: parts/bans. */
+export interface BanList {
+  readonly all: readonly Ban[]
+  /** Takes over what other programs with the same store have changed. */
+  refresh(): void
+  /** Throws `OPTION_INVALID` for what cannot be banned. */
+  add(ban: Omit<Ban, 'id'>): Ban
+  /** Removes a ban. Returns `false` if there is none with this id. */
+  remove(id: number): boolean
+}

@@ -4,6 +4,7 @@ import { TunnelClient as Client } from './client/client.ts'
 import type { Install } from './client/contracts/part.ts'
 import type { ConnectOptions, HttpTunnelOptions, TunnelClientOptions } from './client/options.ts'
 import type { Tunnel } from './client/tunnels/tunnel.ts'
+import { installFunctions } from './parts/functions/install.ts'
 import { installHttp2 } from './parts/http2/client/install.ts'
 import { installInspector } from './parts/inspect/install.ts'
 import { installJsonWire } from './parts/json-wire/client/install.ts'
@@ -20,6 +21,7 @@ import { installWebhooks } from './parts/webhooks/install.ts'
  */
 export const CLIENT_PARTS: readonly object[] = [
   installInspector,
+  installFunctions,
   installWebhooks,
   installPages,
   installPatience,

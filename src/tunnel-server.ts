@@ -1,6 +1,7 @@
 // The server with all of its parts: the one place that knows them. Their order is that in which a request passes their layers.
 
 import { installAdmin } from './parts/admin/install.ts'
+import { installMetrics } from './parts/admin/measuring.ts'
 import { installBans } from './parts/bans/install.ts'
 import { installCluster } from './parts/cluster/install.ts'
 import { installCopies } from './parts/copies/install.ts'
@@ -10,7 +11,6 @@ import { installHttp3 } from './parts/http3/install.ts'
 import { installInbox } from './parts/inbox/install.ts'
 import { installJsonWire } from './parts/json-wire/install.ts'
 import { installLanes } from './parts/lanes/install.ts'
-import { installMetrics } from './parts/metrics/install.ts'
 import { installMiddlewares } from './parts/middlewares/install.ts'
 import { installObservers } from './parts/observers/install.ts'
 import { installPages } from './parts/pages/install.ts'

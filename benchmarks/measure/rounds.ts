@@ -120,7 +120,7 @@ export async function measure(
   return { tables, versions }
 }
 
-/** What one round of a row takes with all its tunnels, about. */
+/** Estimates one round of a row with all its tunnels. */
 function secondsOf({ fresh, lasts = seconds }: Row, peers: readonly Peer[]): number {
   return peers.length * (lasts + (fresh ? START_S : TAKE_S))
 }

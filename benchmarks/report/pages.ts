@@ -266,10 +266,11 @@ function line(title: string, direction: string, key: string, tables: readonly Ta
     const row = rows.find(one => one !== undefined)
     const points = rows.map(one => middle(one, key))
     // The generator alone would press the others to the ground.
-    if (!row || !DRAWN.test(name) || name === 'direct' || points.every(point => point === null)) return []
+    const isLine = points.filter(point => point !== null).length > 1
+    if (!row || !DRAWN.test(name) || name === 'direct' || !isLine) return []
     return [{ ...marks(row), points, spreads: rows.map(one => rangeIn(one, key)) }]
   })
-  const steps = tables.map(({ title: of }) => stepOf(of))
+  const steps = tables.map(({ title: of }) => stepOf(of).replace(/ ([KM])B$/, '$1'))
   return drawn.length === 0 ? null : curves(title, direction, steps, drawn)
 }
 

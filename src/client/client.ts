@@ -92,11 +92,11 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
   constructor(options: TunnelClientOptions, installs: readonly object[] = []) {
     super()
     checkNames(options, CLIENT_NAMES, 'TunnelClient', CLIENT_HINTS)
-    const settings = clientSettings(options, process.env, dial)
     this.#parts = new Parts(installs, {
       options,
       failed: error => this.emit('error', error),
     })
+    const settings = clientSettings(options, process.env, dial, this.#parts.originOf)
     const lanes = this.#parts.all.find(part => part.lanes !== undefined)?.lanes
     this.#settings = { ...settings, lanes }
     this.#servers = new Servers(this.#settings, this.#parts.textWire)
@@ -202,7 +202,7 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
   async http(options: HttpTunnelOptions): Promise<Tunnel> {
     if (options.later) throw new TunnelError('OPTION_INVALID', "later is for the client's own tunnel.")
     checkNames(options, HTTP_NAMES, 'http()', CLIENT_HINTS)
-    return this.add(() => httpTunnel(options, {}, dial))
+    return this.add(() => httpTunnel(options, {}, dial, this.#parts.originOf))
   }
 
   /** Adds a TCP tunnel. Rejects also with `PORT_TAKEN`, `NOT_ALLOWED`, `CLIENT_LIMIT`, `KIND_REFUSED`. */
@@ -252,7 +252,7 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
     if (options.later)
       throw new TunnelError('OPTION_INVALID', 'forward() says where the app is, and not later.')
     checkNames(options, ORIGIN_NAMES, 'forward()')
-    this.#late.lead(originOf(options, dial))
+    this.#late.lead(originOf(options, dial, this.#parts.originOf))
   }
 
   /** The name that it was granted: the wished one, or another when it was taken. */

@@ -1,9 +1,8 @@
 // Everything a TunnelClient can be notified, with the defaults.
 
 import type { GuardOptions, WebhookRule } from '../guard.ts'
+import type { HandlerServer, WebSocketHandlers } from './contracts/handler.ts'
 import type { ClientLimits } from './limits.ts'
-import type { WebSocketHandlers } from './origins/app-websocket.ts'
-import type { HandlerServer } from './origins/upgrades.ts'
 
 /**
  * Responds to a request in process: the `fetch` of Hono, Elysia, or a plain function. Bodies stream both ways and `request.signal`

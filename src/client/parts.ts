@@ -5,6 +5,7 @@ import type { Install, Part, PartClient, TunnelPart, Watched } from './contracts
 import type { Watchable } from './contracts/watching.ts'
 import type { TextWire } from './contracts/wire.ts'
 import type { Origin } from './origins/origin.ts'
+import type { OwnOrigin } from './origins/origin-of.ts'
 import type { Probing } from './tunnels/health.ts'
 import type { TunnelSettings } from './tunnels/tunnel-settings.ts'
 
@@ -30,6 +31,13 @@ export class Parts {
   /** The check of HTTP/2 apps. `undefined` if there is none. */
   get loadHttp2Probing(): (() => Promise<Probing>) | undefined {
     return this.all.find(({ loadHttp2Probing }) => loadHttp2Probing !== undefined)?.loadHttp2Probing
+  }
+
+  /** Makes the origin of an app that has no address. */
+  readonly originOf: OwnOrigin = options => {
+    let origin: Origin | undefined
+    for (const part of this.all) origin ??= part.originOf?.(options)
+    return origin
   }
 
   /** Throws `OPTION_INVALID` for what a part cannot use. */

@@ -9,6 +9,7 @@ import { guardToken, parseServer, type ServerAddress, serverList } from './carri
 import type { Laning } from './contracts/laning.ts'
 import { type ClientLimits, clientLimits, positive } from './limits.ts'
 import type { OneServer, OriginOptions, TunnelClientOptions } from './options.ts'
+import type { OwnOrigin } from './origins/origin-of.ts'
 import { dialThrough } from './proxies/dial.ts'
 import { dialOutward } from './reach/outward.ts'
 import { DEFAULT_PROBE_INTERVAL_MS } from './reach/public-watch.ts'
@@ -60,6 +61,7 @@ export function clientSettings(
   options: TunnelClientOptions,
   environment: Environment,
   dial: Dial,
+  ownOrigin: OwnOrigin,
 ): ClientSettings {
   const { wire = 'auto' } = options
   if (wire !== 'auto' && wire !== 'streams' && wire !== 'json') {
@@ -103,7 +105,7 @@ export function clientSettings(
       ),
     ),
     tunnel: isTunnelGiven(options)
-      ? httpTunnel({ ...options, token: undefined }, environment, dial)
+      ? httpTunnel({ ...options, token: undefined }, environment, dial, ownOrigin)
       : undefined,
     token,
     wire,

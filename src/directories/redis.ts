@@ -258,7 +258,7 @@ function reasonOf(cause: Error): string {
   if (known !== undefined) return known
   if (cause.message.startsWith('Unknown RESP type')) return 'what answers there is not Redis'
   // A command, a connection, or the tries of one.
-  if (/time(?:d )?out|max retries|is closed/i.test(cause.message))
+  if (/time(?:d ?)?out|max retries|is closed/i.test(cause.message))
     return `it did not answer in ${COMMAND_MS / 1_000} s`
   return cause.message.replace(/\.+$/, '')
 }

@@ -2,8 +2,8 @@
 
 import { readFile } from 'node:fs/promises'
 import { TunnelError } from '../errors.ts'
-import { signed } from '../parts/webhooks/signatures.ts'
-import { PROVIDERS, type Provider } from '../parts/webhooks/verify-settings.ts'
+import { signed } from '../signatures/signatures.ts'
+import { PROVIDERS, type Provider } from '../signatures/verify-settings.ts'
 
 export interface DeliverOptions {
   /** The provider and the secret with which the app checks: `{ stripe: 'whsec_…' }`. Default: the signature of the file. */

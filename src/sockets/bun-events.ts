@@ -21,8 +21,11 @@ export interface ConnectionEvents {
   alpnCallback?(raw: RawSocket, name: string | undefined, offered: Uint8Array): string | false
 }
 
-/** The longest TLS handshake of a visitor or client: before its end nothing else watches the connection. */
-const HANDSHAKE_TIMEOUT_S = 10
+/**
+ * The longest TLS handshake of a visitor or client, as that of nginx: programs that get no processor time need long. Before its end
+ * nothing else watches the connection, and it gives way to others.
+ */
+const HANDSHAKE_TIMEOUT_S = 60
 
 const SHARED_EVENTS = {
   binaryType: 'uint8array',

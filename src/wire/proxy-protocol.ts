@@ -1,4 +1,4 @@
-// Reads and writes the PROXY protocol, versions 1 and 2: who really connected, before the first byte of a visitor.
+// Writes the PROXY protocol, versions 1 and 2: who really connected, before the first byte of a visitor.
 //
 //   version 1   PROXY TCP4 203.0.113.7 192.0.2.1 56324 443\r\n        PROXY UNKNOWN…\r\n
 //

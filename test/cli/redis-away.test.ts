@@ -1,9 +1,12 @@
 // Redis is away when a server or its client starts: both wait, say once for what, and go on when it is there.
 
 import { expect, test } from 'bun:test'
+import { join } from 'node:path'
+import { makeCertificate } from '../support/certificates.ts'
 import { ConfigFiles } from '../support/config-files.ts'
 import { describeWith } from '../support/needs.ts'
 import { freePort } from '../support/ports.ts'
+import { folder } from '../support/programs.ts'
 import { Redis } from '../support/redis.ts'
 import { start } from './bin.ts'
 
@@ -78,6 +81,21 @@ describeWith(['redis-server'], 'redis-server', () => {
     }
     expect(server.stdout + server.stderr).not.toMatch(PACKAGE)
   }, 40_000)
+
+  test('the reason is said again when it is another one: a Redis that starts with a certificate nobody trusts', async () => {
+    const port = freePort()
+    await using dir = await folder('redis-tls')
+    const { cert, key } = await makeCertificate(['localhost'])
+    const files = { cert: join(dir.path, 'cert.pem'), key: join(dir.path, 'key.pem') }
+    await Promise.all([Bun.write(files.cert, cert), Bun.write(files.key, key)])
+    await using server = serve(`rediss://127.0.0.1:${port}`)
+    await server.printed(/CLUSTER_UNREACHABLE: .*nothing listens there/)
+    const flags = ['--tls-port', `${port}`, '--tls-cert-file', files.cert, '--tls-key-file', files.key]
+    await using redis = await Redis.start('redis-server', [...flags, '--tls-auth-clients', 'no'])
+    await server.printed(/CLUSTER_UNREACHABLE: .*cannot be reached: [^:]*certificate/)
+    await using plain = serve(redis.url.replace('redis:', 'rediss:'))
+    expect(await plain.printed(/CLUSTER_UNREACHABLE: .*/)).toContain('it did not answer in 2 s')
+  }, 20_000)
 
   test('a service of `up` that is refused meanwhile is asked for again; the others run on', async () => {
     await using redis = await Redis.start('redis-server')

@@ -126,6 +126,7 @@ describe('up', () => {
     await run.printed(/toml: 5 of 7 services\n/)
     await run.printed(/outside: NOT_ALLOWED: /)
     await run.printed(/asleep: nothing responds yet: /)
+    await run.printed(/asleep {2}http:/)
     const lines = Object.fromEntries(
       run.stdout
         .trim()

@@ -200,10 +200,10 @@ test('a visitor that leaves in the middle is gone at the app, too', async () => 
   app.close()
 })
 
-test('the deadline of the server where a visitor comes ends its request at the app, too', async () => {
+test('the longest time of the server where a visitor comes ends its request at the app, too', async () => {
   await using cluster = new TestCluster()
   const a = await cluster.server({ limits: { originTimeoutMs: 600_000 } })
-  const b = await cluster.server({ limits: { originTimeoutMs: 1_000 } })
+  const b = await cluster.server({ limits: { originTimeoutMs: 1_000, maxResponseTimeoutMs: 1_000 } })
   const cancelled = Promise.withResolvers<void>()
   const app = createServer((_request, answer) => void answer.on('close', () => cancelled.resolve()))
   await new Promise<void>(resolve => app.listen(0, '127.0.0.1', resolve))

@@ -1,8 +1,8 @@
 // A web fetch handler behind a byte stream: what it sees, what the visitor sees, and what happens when one of them stops.
 
 import { expect, test } from 'bun:test'
+import { type Handler, HandlerConnection, type HandlerOptions } from '../../src/handler/connection.ts'
 import { BodyFramer } from '../../src/http/body.ts'
-import { type Handler, HandlerConnection, type HandlerOptions } from '../../src/http/handler.ts'
 import { parseResponseHead, ResponseHead } from '../../src/http/head.ts'
 
 const limits = { maxHeadBytes: 65_536, maxHeaderCount: 200, maxTargetBytes: 16_384 }

@@ -125,6 +125,7 @@ test('what to do is said to the owner of a tunnel, not to its visitors', () => {
   expect(bodyOf('ORIGIN_REFUSED')).toContain('<h1>The app is not running</h1>')
   expect(bodyOf('ORIGIN_REFUSED')).toContain('<h2>Is it yours?</h2><p>Start the app')
   expect(bodyOf('HOST_UNKNOWN')).not.toContain('Is it yours')
+  expect(bodyOf('RATE_LIMITED')).toContain('<code>localtunnels 3000 --rate 300/1m</code>')
 })
 
 test('a page says when to try again, because a person does not see the header', () => {

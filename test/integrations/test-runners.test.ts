@@ -42,7 +42,7 @@ async function exampleFor(runner: string): Promise<string> {
   return example.replace('bun:test', runner)
 }
 
-async function run(cmd: readonly string[], more: Record<string, string> = {}) {
+async function run(cmd: readonly string[], more: { readonly FORCE_COLOR?: string } = {}) {
   const { PATH = '', HOME = '' } = process.env
   // What a developer has set is not for tests: they would go out to that server.
   const env = {

@@ -15,8 +15,8 @@ import {
   TunnelServer,
   type TunnelServerOptions,
 } from '../../src/index.ts'
-import { signed } from '../../src/parts/webhooks/signatures.ts'
 import { guarding } from '../../src/plugins/guarding.ts'
+import { signed } from '../../src/signatures/signatures.ts'
 import { SqliteInbox } from '../../src/stores/sqlite-inbox.ts'
 import { adminOptions, askAdmin } from '../support/admin.ts'
 import { ask } from '../support/ask.ts'

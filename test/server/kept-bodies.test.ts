@@ -1,8 +1,8 @@
 // Bodies that the server keeps until they are complete: how long one may take.
 
 import { afterEach, expect, jest, test } from 'bun:test'
+import { KeptBodies } from '../../src/kept-bodies.ts'
 import { Deadlines } from '../../src/server/limits/deadlines.ts'
-import { KeptBodies } from '../../src/server/limits/kept-bodies.ts'
 
 afterEach(() => {
   jest.useRealTimers()

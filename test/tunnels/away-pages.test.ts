@@ -177,11 +177,11 @@ test('pages in memory: a share for each owner and a bound for all, the oldest go
   let now = 0
   const pages = new KeptPages(() => now)
   const big = { type: 'text/plain' as const, text: 'x'.repeat(32_768) }
-  for (let at = 0; at < 40; at++) pages.keep(`a${at}`, 'one', big)
+  for (let at = 0; at < 40; at++) pages.keep(`a${at}`, 'one', big, () => true)
   expect([pages.of('a0'), pages.of('a8')]).toEqual([undefined, undefined])
   expect(pages.of('a39')).toBe(big)
   for (let owner = 0; owner < 200; owner++)
-    for (let at = 0; at < 20; at++) pages.keep(`b${owner}-${at}`, `b${owner}`, big)
+    for (let at = 0; at < 20; at++) pages.keep(`b${owner}-${at}`, `b${owner}`, big, () => true)
   const kept = Array.from({ length: 200 }, (_, owner) =>
     Array.from({ length: 20 }, (_, at) => pages.of(`b${owner}-${at}`)),
   )

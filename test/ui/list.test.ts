@@ -139,6 +139,29 @@ describeWith(['chromium'], 'in a browser', () => {
     await page.locator('.line2 .tag', { hasText: 'pinned' }).waitFor({ state: 'detached' })
   })
 
+  test('the focus is around the chosen row, whose highlight goes to the edge of the list', async () => {
+    const { page } = own
+    await own.json('/ring', '{}')
+    const filter = page.getByLabel('Filter', { exact: true })
+    // All of it is in sight, so there is nothing to scroll.
+    await filter.fill('path:/ring')
+    await own.row('/ring').click()
+    await page.locator('.detail h2', { hasText: '/ring' }).waitFor()
+    await page.locator('.rows').focus()
+    await page.keyboard.press('Home')
+    const [list, row] = await page.evaluate<[string, string]>(
+      `['.rows', '.rows [aria-selected="true"]'].map(one => getComputedStyle(document.querySelector(one)).outlineColor)`,
+    )
+    expect(list).toBe('rgba(0, 0, 0, 0)')
+    expect(row).not.toBe(list)
+    const [outer, inner] = await page.evaluate<[number, number]>(
+      `['.rows', '.rows [aria-selected="true"]'].map(one => document.querySelector(one).getBoundingClientRect().right)`,
+    )
+    expect(inner).toBe(outer)
+    await filter.fill('')
+    await own.all()
+  })
+
   test('delete and clear can be undone; what is undone never left the client', async () => {
     const { page } = own
     await own.visit('/removed')

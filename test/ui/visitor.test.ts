@@ -80,6 +80,17 @@ describeWith(['chromium'], 'in a browser', () => {
     await page.context().close()
   })
 
+  test('the page of the server copies its commands', async () => {
+    const page = await window({ permissions: ['clipboard-read', 'clipboard-write'] })
+    await page.goto(pages.at(''))
+    await page.getByRole('button', { name: 'Copy' }).first().click()
+    await page.getByRole('button', { name: 'Copied' }).waitFor()
+    expect(await page.evaluate('navigator.clipboard.readText()')).toMatch(
+      /^localtunnels login localhost:\d+$/,
+    )
+    await page.context().close()
+  })
+
   test('an app that starts is opened by itself', async () => {
     const page = await window()
     await page.goto(pages.at('later'))

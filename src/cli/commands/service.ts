@@ -222,7 +222,9 @@ async function all(
     const { code, text } = await run(command)
     if (code === 0) continue
     const left = commands.slice(index).map(one => `  ${one.join(' ')}\n`)
-    write(`${text === '' ? `${command[0]} failed` : text.split('\n')[0]}. Still to do:\n${left.join('')}`)
+    write(
+      `${text === '' ? `${command[0]} failed` : text.split('\n')[0]?.replace(/\.$/, '')}. Still to do:\n${left.join('')}`,
+    )
     return 1
   }
   write(done)

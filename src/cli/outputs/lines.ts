@@ -167,6 +167,11 @@ function counts(requests: number, connections: number | undefined): readonly str
   return [...(requests > 0 ? [count(requests, 'request')] : []), count(connections, 'connection')]
 }
 
+/** Returns what all tries of one outage have in common: for a cluster the reason, because messages of clients vary from try to try. */
+export function outageOf({ code, message }: { readonly code: string; readonly message: string }): string {
+  return code === 'CLUSTER_UNREACHABLE' ? message : code
+}
+
 /** The text of events that all outputs for humans word alike; `undefined` for events that they show in their own way. */
 export function eventText(event: CliEvent): string | undefined {
   switch (event.type) {

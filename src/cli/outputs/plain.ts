@@ -3,7 +3,15 @@
 import type { CliEvent, ListeningEvent, Output, Sink } from '../output.ts'
 import { cut, formatTime, visible } from '../terminal/format.ts'
 import type { Palette } from '../terminal/palette.ts'
-import { connectionLine, eventText, type Place, responseLine, totalsLine, upgradedLine } from './lines.ts'
+import {
+  connectionLine,
+  eventText,
+  outageOf,
+  type Place,
+  responseLine,
+  totalsLine,
+  upgradedLine,
+} from './lines.ts'
 
 /** A log has no width, but a target may have 16 KB. */
 const MAX_LOG_COLUMNS = 1_000
@@ -82,8 +90,8 @@ export class PlainOutput implements Output {
         // Each service has an error of its own.
         if (event.service !== undefined) break
         // The events of a server are not the tries of one outage, and say how much.
-        if (event.code === this.#lastError && !this.#isServer) return
-        this.#lastError = event.code
+        if (outageOf(event) === this.#lastError && !this.#isServer) return
+        this.#lastError = outageOf(event)
     }
     const text = eventText(event)
     if (text !== undefined) this.#line(text)

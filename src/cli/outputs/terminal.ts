@@ -23,7 +23,15 @@ import type {
 import { count, cut, formatDuration, formatTime, visible, wrapped } from '../terminal/format.ts'
 import type { Palette } from '../terminal/palette.ts'
 import { widthOf } from '../terminal/width.ts'
-import { connectionLine, eventText, type Place, responseLine, totalsLine, upgradedLine } from './lines.ts'
+import {
+  connectionLine,
+  eventText,
+  outageOf,
+  type Place,
+  responseLine,
+  totalsLine,
+  upgradedLine,
+} from './lines.ts'
 
 /** Services of one file are granted within this time, unless the server is far away: then each is shown unchanged. */
 const GATHER_MS = 100
@@ -198,9 +206,9 @@ export class TerminalOutput implements Output {
         break
       case 'error':
         // Every try of a long outage fails in the same way: the error is printed once, the status line shows the outage.
-        if (event.service !== undefined || event.code !== this.#lastError || this.#isListening)
+        if (event.service !== undefined || outageOf(event) !== this.#lastError || this.#isListening)
           this.#printText(event)
-        if (event.service === undefined) this.#lastError = event.code
+        if (event.service === undefined) this.#lastError = outageOf(event)
         break
       default:
         this.#printText(event)
@@ -461,7 +469,13 @@ export class TerminalOutput implements Output {
       const live =
         service === undefined ? '' : `${this.#known.size - this.#down.size} of ${this.#known.size} live  `
       if (this.#down.size > 1)
-        return ['○', `${live}${[...this.#down.keys()].map((name = '') => visible(name)).join(', ')} down`]
+        return [
+          '○',
+          `${live}${[...this.#known]
+            .filter(name => this.#down.has(name))
+            .map(visible)
+            .join(', ')} down`,
+        ]
       return ['○', `${live}nothing on ${down.origin} yet${since}`]
     }
     const [order] = this.#orders.values()

@@ -54,7 +54,8 @@ export class ClusterSource {
    * refusal, such as a wrong login, is reported at the start of the server.
    */
   async reach({ output, stop }: Run): Promise<void> {
-    for (let isTold = false; !stop.aborted; isTold = true) {
+    const told = new Set<string>()
+    while (!stop.aborted) {
       try {
         // Only a write shows that it is a replica.
         await this.#directory.leave('none')
@@ -62,7 +63,9 @@ export class ClusterSource {
       } catch (cause) {
         if (this.#directory.isRefused(cause)) return
         const message = `${this.#directory.explain(cause)} The server starts when it responds.`
-        if (!isTold) output.event({ type: 'error', code: 'CLUSTER_UNREACHABLE', message })
+        // Each reason once: a Redis that starts may have a certificate that is not trusted.
+        if (!told.has(message)) output.event({ type: 'error', code: 'CLUSTER_UNREACHABLE', message })
+        told.add(message)
         await pauseUntil(stop, RETRY_MS)
       }
     }

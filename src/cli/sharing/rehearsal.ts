@@ -50,7 +50,8 @@ async function ofClient(
   const partsFor = (options: TunnelClientOptions) => new Parts(CLIENT_PARTS, { options, failed() {} })
   const parts = partsFor({})
   const tunnels = {
-    http: (options: Parameters<typeof httpTunnel>[0]) => parts.follow(httpTunnel(options, {}, dial)).settings,
+    http: (options: Parameters<typeof httpTunnel>[0]) =>
+      parts.follow(httpTunnel(options, {}, dial, parts.originOf)).settings,
     tcp: (options: Parameters<typeof tcpTunnel>[0]) => tcpTunnel(options, dial),
     tls: (options: Parameters<typeof tlsTunnel>[0]) => tlsTunnel(options, dial),
     udp: (options: Parameters<typeof udpTunnel>[0]) => udpTunnel(options, associate, () => {}),
@@ -59,7 +60,7 @@ async function ofClient(
   let settings: ClientSettings | undefined
   const own = finding('', () => {
     const options = { ...connection, ...(server && { server }), token: '' }
-    settings = clientSettings(options, environment, dial)
+    settings = clientSettings(options, environment, dial, parts.originOf)
     partsFor(options)
   })
   return [

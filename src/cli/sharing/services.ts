@@ -172,7 +172,8 @@ export class Services {
     // Only a response or a refusal to the first datagram shows whether anything listens on UDP, and the end of a private service listens here.
     if (config.kind === 'udp' || config.kind === 'connect') return
     running.watch = this.#watch(config.name, target)
-    void running.watch.check()
+    // The first list of services also says which app is not there.
+    await running.watch.check()
   }
 
   #watch(service: string, target: Target): OriginWatch {

@@ -4,7 +4,7 @@
 import type { TunnelError } from '../../errors.ts'
 import type { Wishes } from '../../wire/control.ts'
 import type { RequestSeen, ResponseSeen, VisitorGone, VisitorSeen } from '../carriers/connection.ts'
-import type { TunnelClientOptions } from '../options.ts'
+import type { OriginOptions, TunnelClientOptions } from '../options.ts'
 import type { Origin } from '../origins/origin.ts'
 import type { Probing } from '../tunnels/health.ts'
 import type { TunnelSettings } from '../tunnels/tunnel-settings.ts'
@@ -30,6 +30,8 @@ export interface Part {
   readonly textWire?: TextWire
   /** Loads the health checks of apps that speak HTTP/2. Without it a tunnel to such an app cannot have any. */
   readonly loadHttp2Probing?: () => Promise<Probing>
+  /** Makes the origin of an app that has no address. `undefined`: the part knows none for these options. Throws `OPTION_INVALID`. */
+  originOf?(options: OriginOptions): Origin | undefined
   /** The tunnel as the server is asked for it. Throws `OPTION_INVALID` or `NAME_INVALID`. */
   settle?(tunnel: TunnelSettings): TunnelSettings
   /** The client wants this tunnel. Throws `OPTION_INVALID` for what cannot be used. `undefined`: nothing is to be done for it. */

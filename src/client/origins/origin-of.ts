@@ -6,15 +6,17 @@ import type { Address, Dial, TlsOptions } from '../../socket.ts'
 import { positive } from '../limits.ts'
 import type { HttpTunnelOptions, OriginOptions } from '../options.ts'
 import { AddressOrigin } from './address.ts'
-import { folderOrigin } from './folder.ts'
-import { HandlerOrigin } from './handler.ts'
 import { LateOrigin } from './late.ts'
 import type { Origin } from './origin.ts'
+
+/** Makes the origin of an app that has no address. */
+export type OwnOrigin = (options: OriginOptions) => Origin | undefined
 
 /** Throws `OPTION_INVALID`. */
 export function originOf(
   options: OriginOptions,
   dial: Dial,
+  ownOrigin: OwnOrigin,
   protocol?: HttpTunnelOptions['protocol'],
 ): Origin {
   const { port, url, unix, fetch, folder, spa, later, websocket } = options
@@ -26,11 +28,14 @@ export function originOf(
   }
   if (url === undefined) refuseTls(options)
   if (later) return new LateOrigin()
-  if (folder !== undefined) return folderOrigin(folder, spa ?? false)
-  if (spa !== undefined) throw new TunnelError('OPTION_INVALID', 'spa belongs to folder, which is not given.')
-  return fetch === undefined
-    ? addressOrigin(options, dial, true, protocol === 'h2')
-    : new HandlerOrigin(fetch, undefined, websocket)
+  if (spa !== undefined && folder === undefined)
+    throw new TunnelError('OPTION_INVALID', 'spa belongs to folder, which is not given.')
+  if (fetch === undefined && folder === undefined)
+    return addressOrigin(options, dial, true, protocol === 'h2')
+  const own = ownOrigin(options)
+  if (own === undefined)
+    throw new TunnelError('OPTION_INVALID', 'This client has no part for fetch and folder.')
+  return own
 }
 
 export function addressOrigin(options: OriginOptions, dial: Dial, isHttp = false, isHttp2 = false): Origin {

@@ -1,5 +1,4 @@
-// Contract: where the client forwards to. Implementations: origins/address.ts, origins/handler.ts,
-// origins/folder.ts.
+// Contract: where the client forwards to. Implementations: origins/address.ts, parts/functions/origin.ts.
 
 import type { Socket, SocketHandler } from '../../socket.ts'
 

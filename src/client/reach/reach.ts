@@ -16,7 +16,7 @@ export async function reach(
   options: TunnelClientOptions,
   environment: Environment = process.env,
 ): Promise<void> {
-  const settings = clientSettings(options, environment, dial)
+  const settings = clientSettings(options, environment, dial, () => undefined)
   const never = new AbortController()
   const accept = () => undefined
   const use = { protocols: protocolsOf(settings), text() {}, accept }

@@ -17,7 +17,7 @@ import {
 } from '../../wire/control.ts'
 import type { HttpTunnelOptions, OriginOptions, RouteOptions } from '../options.ts'
 import type { Origin } from '../origins/origin.ts'
-import { originOf } from '../origins/origin-of.ts'
+import { type OwnOrigin, originOf } from '../origins/origin-of.ts'
 import {
   affinityOf,
   checkToken,
@@ -32,9 +32,14 @@ import {
 } from './tunnel-settings.ts'
 
 /** An HTTP tunnel. Throws `OPTION_INVALID` or `NAME_INVALID` for what cannot be used. */
-export function httpTunnel(options: HttpTunnelOptions, environment: Environment, dial: Dial): TunnelSettings {
-  const origin = originOf(options, dial, options.protocol)
-  const routes = routesOf(options.routes ?? {}, dial)
+export function httpTunnel(
+  options: HttpTunnelOptions,
+  environment: Environment,
+  dial: Dial,
+  ownOrigin: OwnOrigin,
+): TunnelSettings {
+  const origin = originOf(options, dial, ownOrigin, options.protocol)
+  const routes = routesOf(options.routes ?? {}, dial, ownOrigin)
   const own = protocolOf(options)
   const isNamed = isNameGiven(options, environment)
   if (options.exact && !isNamed)
@@ -106,7 +111,11 @@ function hostsOf(given: readonly string[], isWildcard: boolean): readonly string
   )
 }
 
-function routesOf(routes: Readonly<Record<string, number | RouteOptions>>, dial: Dial): RouteSettings[] {
+function routesOf(
+  routes: Readonly<Record<string, number | RouteOptions>>,
+  dial: Dial,
+  ownOrigin: OwnOrigin,
+): RouteSettings[] {
   const all = Object.entries(routes).map(([given, where]) => {
     const path = given.replace(/\/+$/, '')
     // Clients take dot segments out of a path before they send it.
@@ -114,7 +123,7 @@ function routesOf(routes: Readonly<Record<string, number | RouteOptions>>, dial:
       throw new TunnelError('OPTION_INVALID', `routes: "${given}" is not a path such as /api.`)
     const options: RouteOptions = typeof where === 'number' ? { port: where } : where
     if (options.later) throw new TunnelError('OPTION_INVALID', `routes: ${path} cannot come later.`)
-    const origin = originOf(options, dial, options.protocol)
+    const origin = originOf(options, dial, ownOrigin, options.protocol)
     return { path, origin, rewrite: rewriteOf(options, origin), ...protocolOf(options) }
   })
   if (all.length > MAX_ROUTES)

@@ -1,14 +1,12 @@
 // The admin listener of a server: for the operator alone. Loaded when the server has one.
 
 import type { PartServer, WholeServer } from '../../server/contracts/part.ts'
-import { Bans } from '../bans/bans.ts'
-import { bansOf } from '../bans/install.ts'
-import { metricsOf } from '../metrics/install.ts'
-import { Metrics } from '../metrics/metrics.ts'
 import { AdminApi } from './api.ts'
 import { AuditNotes } from './audit-notes.ts'
 import type { FarRows } from './far-rows.ts'
 import { AdminSocket } from './listener.ts'
+import { metricsOf } from './measuring.ts'
+import { Metrics } from './metrics.ts'
 import type { AdminSettings } from './options.ts'
 import { AdminService } from './service.ts'
 
@@ -23,9 +21,8 @@ export class Admin {
     settings: AdminSettings,
     far: () => FarRows | undefined,
   ) {
-    const bans = bansOf(server) ?? new Bans(settings.store, { changed() {}, added() {} })
     const metrics = metricsOf(server) ?? new Metrics(settings.maxMetricTunnels, () => false)
-    this.service = new AdminService(server, whole, settings, metrics, bans, far)
+    this.service = new AdminService(server, whole, settings, metrics, far)
     if (settings.audit !== undefined) audit(whole, new AuditNotes(settings.audit, this.service.failed))
     const { fetch } = new AdminApi(this.service, settings.token)
     try {

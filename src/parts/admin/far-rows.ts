@@ -12,7 +12,7 @@ import type { ClientRow, TunnelRow } from './rows.ts'
 const REPORT_MS = 10_000
 /** A server that stops reporting is forgotten; three reports, so that a lost one means nothing. */
 const KEPT_MS = 3 * REPORT_MS
-/** Tunnels, and clients, of one report: the busiest, and the newest. Each takes about 40 bytes. */
+/** Tunnels, and clients, of one report: the busiest, and the newest. Each takes about 130 bytes. */
 const MAX_REPORTED = 1_000
 /** The maximum size in bytes of a report that is read. */
 const MAX_REPORT_BYTES = 16 * 1024 * 1024
@@ -56,7 +56,7 @@ export class FarRows {
   #traffic: Rows = { minute: [], hour: [] }
   /** The tunnels whose traffic the last report has. */
   #reported: readonly string[] = []
-  /** The reports that were read, by their texts. */
+  /** Reports that were read, by their texts. */
   #read = new Map<string, Report>()
 
   /** Makes the rows. `own`: the id of this server. */

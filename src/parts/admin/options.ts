@@ -4,7 +4,7 @@ import { TunnelError } from '../../errors.ts'
 import { isValidPort, noPort } from '../../names.ts'
 import type { AdminOptions } from '../../server/settings/part-options.ts'
 import { MAX_TIMER_MS } from '../../server/settings/settings.ts'
-import { DEFAULT_METRIC_TUNNELS } from '../metrics/metrics.ts'
+import { DEFAULT_METRIC_TUNNELS } from './metrics.ts'
 
 type Defaults = Pick<AdminOptions, 'port' | 'host' | 'probeMs' | 'maxMetricTunnels'>
 export type AdminSettings = AdminOptions & Required<Defaults>

@@ -10,7 +10,7 @@ import {
   STATUS_CLASSES,
 } from '../../measures.ts'
 import type { ServerStats } from '../../server/settings/stats.ts'
-import { METHODS, type Metrics, type Series } from '../metrics/metrics.ts'
+import { METHODS, type Metrics, type Series } from './metrics.ts'
 import { openDescriptors, type ProcessState, processorUs, usedMemory } from './process-state.ts'
 
 export interface ClusterGauges {

@@ -1,7 +1,7 @@
 // The traffic of tunnels in the last five minutes: the difference to a mark of that time.
 
 import type { Traffic } from '../../operations.ts'
-import type { Metrics, Series } from '../metrics/metrics.ts'
+import type { Metrics, Series } from './metrics.ts'
 import { processorUs, usedMemory } from './process-state.ts'
 import type { RecentRow } from './rows.ts'
 import { type Counts, countsOf, difference, NONE } from './traffic-log.ts'

@@ -1,19 +1,18 @@
 // The operations of the operator on a server, whether by the API or by a command.
 
 import { type ErrorCode, TunnelError } from '../../errors.ts'
+import { addToken, type NewToken, rotateToken } from '../../kept-tokens.ts'
 import type { AuditEntry, Ban, Span, Traffic } from '../../operations.ts'
 import type { Observer } from '../../plugin.ts'
 import type { PartServer, WholeServer } from '../../server/contracts/part.ts'
 import type { ClusterMember, ServerReport, Servers } from '../../server/contracts/servers.ts'
-import { addToken, type NewToken, rotateToken } from '../../server/limits/kept-tokens.ts'
 import type { Bounds } from '../../server/settings/bounds.ts'
 import type { ServerStats } from '../../server/settings/stats.ts'
 import type { Tunnel } from '../../server/tunnels/tunnel.ts'
 import type { TokenStore } from '../../tokens.ts'
-import type { Bans } from '../bans/bans.ts'
-import type { Metrics } from '../metrics/metrics.ts'
 import type { FarRows } from './far-rows.ts'
 import { mergedTunnels } from './merged.ts'
+import type { Metrics } from './metrics.ts'
 import type { AdminSettings } from './options.ts'
 import { type Probe, probe } from './probes.ts'
 import { ProcessState } from './process-state.ts'
@@ -33,7 +32,6 @@ const BANS_LOOK_MS = 500
 const MAX_PROBES = 16
 
 export class AdminService {
-  readonly bans: Bans
   readonly #server: PartServer
   readonly #whole: WholeServer
   readonly #settings: AdminSettings
@@ -52,14 +50,12 @@ export class AdminService {
     whole: WholeServer,
     settings: AdminSettings,
     metrics: Metrics,
-    bans: Bans,
     far: () => FarRows | undefined,
   ) {
     this.#server = server
     this.#whole = whole
     this.#settings = settings
     this.#metrics = metrics
-    this.bans = bans
     this.#recent = new Recent(metrics)
     this.#far = far
     this.#every(MARK_MS, () => {
@@ -270,7 +266,8 @@ export class AdminService {
 
   /** Cuts the visitors and clients that the ban names, as far as the server knows them. */
   ban(ban: Omit<Ban, 'id'>): Ban {
-    const added = this.bans.add(ban)
+    if (this.#server.bans === undefined) throw new TunnelError('ADMIN_INVALID', 'This server keeps no bans.')
+    const added = this.#server.bans.add(ban)
     this.#note(`ban.${added.kind}`, added.value, added.reason)
     return added
   }
@@ -278,19 +275,19 @@ export class AdminService {
   /** Lists all bans, with those of other workers. */
   allBans(): readonly Ban[] {
     this.#refreshBans()
-    return this.bans.all
+    return this.#server.bans?.all ?? []
   }
 
   #refreshBans(): void {
     try {
-      this.bans.refresh()
+      this.#server.bans?.refresh()
     } catch (error) {
       this.failed(error)
     }
   }
 
   removeBan(id: number): { readonly removed: number } | undefined {
-    if (!this.bans.remove(id)) return undefined
+    if (this.#server.bans?.remove(id) !== true) return undefined
     this.#note('ban.remove', String(id))
     return { removed: id }
   }

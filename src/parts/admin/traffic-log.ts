@@ -2,7 +2,7 @@
 
 import { FIRST_DURATION, FIRST_SIZE, STATUS_CLASSES } from '../../measures.ts'
 import type { OperationsStore, Traffic } from '../../operations.ts'
-import type { Metrics, Series } from '../metrics/metrics.ts'
+import type { Metrics, Series } from './metrics.ts'
 
 /** The time in milliseconds between writes: the traffic that a crash may lose. */
 const WRITE_EVERY_MS = 5_000

@@ -3,7 +3,7 @@
 import type { ClientConnection } from '../../server/contracts/clients.ts'
 import type { Tunnel } from '../../server/tunnels/tunnel.ts'
 import type { KeptToken } from '../../tokens.ts'
-import type { Metrics } from '../metrics/metrics.ts'
+import type { Metrics } from './metrics.ts'
 import type { Probe } from './probes.ts'
 import type { ClientRow, ProbeView, RecentRow, TokenRow, TunnelRow } from './rows.ts'
 import { countsOf, NONE } from './traffic-log.ts'

@@ -2,7 +2,7 @@
 
 import { TunnelError } from '../../errors.ts'
 import { isNetwork, Networks } from '../../networks.ts'
-import type { Ban, OperationsStore } from '../../operations.ts'
+import type { Ban, BanList, OperationsStore } from '../../operations.ts'
 import type { SharedBans } from './shared-bans.ts'
 
 /** Bans at once. If exceeded: `OPTION_INVALID`. */
@@ -18,7 +18,7 @@ interface BansHost {
   added(ban: Ban): void
 }
 
-export class Bans {
+export class Bans implements BanList {
   readonly #store: OperationsStore | undefined
   readonly #host: BansHost
   /** The bans of all servers. `undefined` if this one is alone, or shares its store with the others. */

@@ -5,15 +5,6 @@ import type { Install, WholeServer } from '../../server/contracts/part.ts'
 import { Bans, MAX_SHARED } from './bans.ts'
 import { SharedBans } from './shared-bans.ts'
 
-const all = new WeakMap<object, Bans>()
-
-/**
- * Returns the bans of this server, for the operator's view. `undefined` if no operator could make any. For the operator's view.
- */
-export function bansOf(server: object): Bans | undefined {
-  return all.get(server)
-}
-
 export const installBans: Install = server => {
   let bans: Bans | undefined
   let clients: WholeServer['clients'] = new Set()
@@ -44,7 +35,7 @@ export const installBans: Install = server => {
       const { admin } = server.settings
       if (admin === undefined) return
       bans = new Bans(admin.store, host)
-      all.set(server, bans)
+      server.bans = bans
     },
     share(open) {
       const table = open('bans', MAX_SHARED)

@@ -2,9 +2,9 @@
 
 import type { ErrorCode } from '../../errors.ts'
 import { bodyOf } from '../../http/body.ts'
+import type { KeptBody } from '../../kept-bodies.ts'
 import type { CopyEnd } from '../../server/contracts/layer.ts'
 import { DEAD_EXCHANGE, type Exchange, type Upstream, type Visit } from '../../server/contracts/upstream.ts'
-import type { KeptBody } from '../../server/limits/kept-bodies.ts'
 import type { PoolResponse } from '../../wire/control.ts'
 import { Copies } from './copies.ts'
 

@@ -1,13 +1,12 @@
 // Copies to all clients of a pool as a part of a server: the last layer of tunnels whose pool is for that, which leads to those that
 // are here and, from the server that has the visitor, to those of other servers.
 
+import { KeptBodies } from '../../kept-bodies.ts'
 import { type Route, routedLater } from '../../server/contracts/front.ts'
 import type { LayeredTunnel, TunnelRequest } from '../../server/contracts/layer.ts'
 import type { Install } from '../../server/contracts/part.ts'
 import type { Upstream } from '../../server/contracts/upstream.ts'
-import { KeptBodies } from '../../server/limits/kept-bodies.ts'
 import { LARGEST_TIMES } from '../../shares.ts'
-import { withoutMarks } from '../inbox/marks.ts'
 import { CopyingUpstream, type Recipient } from './copying.ts'
 
 export const installCopies: Install = server => {
@@ -23,8 +22,6 @@ export const installCopies: Install = server => {
       const { name, pool } = tunnel
       if (pool?.affinity !== 'all') return next
       const copied = (request: TunnelRequest, others: readonly Upstream[]): Route => {
-        // The other servers believe this one.
-        if (others.length > 0 && request.arrival.from?.keptFor === undefined) withoutMarks(request.head)
         request.sent()
         const upstream = new CopyingUpstream({
           answer: pool.response,

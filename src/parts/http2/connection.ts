@@ -67,6 +67,8 @@ export class Http2Connection
   readonly #input: HttpInput
   readonly #output: HttpOutput
   readonly #idle: IdleTime
+  /** Whether no byte has come yet. */
+  #isSilent = true
   /** The timer for the preface, and for a head or another frame that has begun. */
   readonly #frameTime: IdleTime
   #isInside = true
@@ -91,7 +93,6 @@ export class Http2Connection
     this.#output = new HttpOutput(socket, front.deadlines, this)
     this.#idle = new IdleTime(front, () => this.#waitedTooLong())
     this.#frameTime = new IdleTime(front, () => this.#frameTookTooLong())
-    this.#frameTime.awaitHead()
     const { maxHeadBytes, maxHeaderCount, maxHttp2Streams, maxHttp2Resets, maxHttp2Noise } = front.limits
     this.connection = new ServerConnection(this, {
       maxListBytes: maxHeadBytes + FIELD_OVERHEAD * maxHeaderCount,
@@ -157,6 +158,8 @@ export class Http2Connection
       if (this.#input.dropsTooMuch(bytes.length - at, MAX_DROPPED_BYTES)) this.#cutOff()
       return bytes.length
     }
+    if (this.#isSilent) this.#frameTime.awaitHead()
+    this.#isSilent = false
     this.#isTaking = true
     const next = this.connection.receive(bytes, at, FRAMES_IN_A_TURN, this.front.deadlines.tick)
     this.#isTaking = false

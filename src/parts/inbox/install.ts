@@ -20,7 +20,8 @@ export const installInbox: Install = server => {
     name: 'inbox',
     // Without `lane`: lanes take no lines out.
     layer(next, tunnel) {
-      if (!boxed.has(tunnel)) return next
+      // Other servers believe what this one copies to them.
+      if (!boxed.has(tunnel) && tunnel.pool?.affinity !== 'all') return next
       return request => {
         if (request.arrival.from?.keptFor === undefined && !request.isAdmitted) withoutMarks(request.head)
         return next(request)

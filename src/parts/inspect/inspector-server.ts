@@ -1,7 +1,7 @@
 // Page and API of an inspector, on the loopback addresses, and the file by which commands find them.
 
 import { TunnelError } from '../../errors.ts'
-import { HandlerConnection } from '../../http/handler.ts'
+import { HandlerConnection } from '../../handler/connection.ts'
 import { type LocalListening, listenLocally } from '../../sockets/loopback.ts'
 import { tokenOf } from './access.ts'
 import { InspectApi } from './api.ts'

@@ -53,7 +53,7 @@ export class KeptPages {
     return false
   }
 
-  keep(name: string, owner: string, page: AwayPage, mayStay: () => boolean = () => true): void {
+  keep(name: string, owner: string, page: AwayPage, mayStay: () => boolean): void {
     this.forget(name)
     const bytes = Buffer.byteLength(page.text) + PAGE_COST_BYTES
     this.#all.set(name, { owner, page, bytes, mayStay, awayAt: undefined })

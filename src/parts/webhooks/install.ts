@@ -6,12 +6,12 @@ import type { HttpTunnelOptions } from '../../client/options.ts'
 import type { Origin } from '../../client/origins/origin.ts'
 import { TunnelError } from '../../errors.ts'
 import { whole } from '../../option-names.ts'
+import { receivedAt, type VerifySettings, webhooksOf } from '../../signatures/verify-settings.ts'
 import type { Socket, SocketHandler } from '../../socket.ts'
 import type { HostRewrite } from '../../wire/control.ts'
 import { filterJudge } from './filter.ts'
 import type { Judge } from './judged-connection.ts'
 import { lengthJudge } from './lengths.ts'
-import { type VerifySettings, webhooksOf } from './verify-settings.ts'
 
 export const installWebhooks: Install = () => ({
   follow({ options, protocol, routes, rewrite }) {
@@ -57,7 +57,24 @@ function checkCollecting(maxBodyBytes: number, protocol: string | undefined): vo
 }
 
 function signedOnly(origin: Origin, webhook: VerifySettings): Origin {
-  return judged(origin, async () => (await import('./signatures.ts')).signatureJudge(webhook))
+  return judged(origin, () => signatureJudge(webhook))
+}
+
+async function signatureJudge(settings: VerifySettings): Promise<Judge> {
+  const { verdictOf } = await import('../../signatures/signatures.ts')
+  const { provider, secrets, toleranceS, maxBodyBytes } = settings
+  return {
+    readsBody: true,
+    maxBodyBytes,
+    matches: target => settings.matches(target),
+    refusalOf(head, body) {
+      const header = (name: string) => head.header(name)
+      const now = receivedAt(header, settings)
+      const verdict = verdictOf(provider, secrets, { header, body }, { now, toleranceS })
+      if (verdict.isValid) return undefined
+      return { code: 'SIGNATURE_INVALID', detail: `The webhook is refused: ${verdict.reason}.` }
+    },
+  }
 }
 
 function filterOf({ filter, protocol = 'http/1.1' }: HttpTunnelOptions = {}) {

@@ -2,6 +2,7 @@
 
 import { eventLoop } from '../../event-loop.ts'
 import { formatUrl } from '../../names.ts'
+import type { BanList } from '../../operations.ts'
 import { Turns } from '../../session/turns.ts'
 import { Shares } from '../../shares.ts'
 import type { Arrival } from '../contracts/front.ts'
@@ -40,6 +41,7 @@ export class ServerContext {
   readonly parts: Parts = new Parts()
   /** The others of its cluster; `undefined`: there are none. */
   servers: Servers | undefined
+  bans: BanList | undefined
   /** Sockets that listened before the server did; `undefined`: it was given none. */
   inheritance: Inheritance | undefined
   /** Called when something has ended, while `stop()` waits. */

@@ -4,6 +4,7 @@
 import type { ErrorCode } from '../../errors.ts'
 import type { RequestHead } from '../../http/head.ts'
 import type { RecentRow } from '../../measures.ts'
+import type { BanList } from '../../operations.ts'
 import type { Turns } from '../../session/turns.ts'
 import type { Socket, SocketHandler } from '../../socket.ts'
 import type { InboxWish, Wishes } from '../../wire/control.ts'
@@ -53,6 +54,8 @@ export interface PartServer {
   closeTunnel(name: string): boolean
   /** The others of its cluster, set by the part that has joined them; `undefined`: there are none. */
   servers: Servers | undefined
+  /** The operator's bans, set by the part that keeps them; `undefined`: there is none, or no operator. */
+  bans: BanList | undefined
   readonly tunnels: Pick<TunnelRegistry, 'deadlines' | 'hostNames' | 'isDraining'> & {
     guards: Guarding
     lanes: Laning

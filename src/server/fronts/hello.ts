@@ -32,6 +32,8 @@ type Decision = ((passed: Socket, first: Uint8Array) => SocketHandler) | ServerH
 /** The operations of the front that a connection needs. */
 export interface HelloHost {
   readonly deadlines: Deadlines
+  /** The time for the hello, from its first byte, in milliseconds. */
+  readonly helloTimeoutMs: number
   readonly turns: Turns
   /** Asks for a turn for what arrived. Returns `false` if too much waits already. */
   waits(): boolean
@@ -94,6 +96,7 @@ export class HelloConnection implements SocketHandler, Socket, Deadline, Waiting
     if (this.#isSought) return this.#held.add(bytes)
     // Refused or cut, but what had been read still arrives.
     if (this.#reader === undefined) return
+    if (this.#held.length === 0 && !this.#isWaiting) this.#host.deadlines.arm(this, this.#host.helloTimeoutMs)
     // Bytes longer than a hello are not stored: they are read at once.
     const mayRead = !this.#isWaiting && (bytes.length > MAX_HELLO_BYTES || this.#host.turns.hasTime)
     if (mayRead) this.#read(this.#reader, bytes)

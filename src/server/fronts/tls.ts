@@ -36,6 +36,7 @@ export class TlsFront {
   accept(socket: Socket, admitted: AdmittedConnection | undefined, terminator?: Terminator): SocketHandler {
     const connection = new HelloConnection(socket, {
       deadlines: this.#context.deadlines,
+      helloTimeoutMs: this.#context.limits.headTimeoutMs,
       turns: this.#context.turns,
       waits: () => {
         // This connection sent its part in time, so it is not cut for being the oldest. Later connections have no place then.
@@ -63,7 +64,7 @@ export class TlsFront {
     })
     this.#hellos.add(connection)
     const { deadlines, limits } = this.#context
-    deadlines.arm(connection, limits.headTimeoutMs)
+    deadlines.arm(connection, limits.idleTimeoutMs)
     // The oldest one is cut: the hello of an honest visitor arrives within a round trip.
     const [oldest] = this.#hellos
     if (this.#hellos.size > limits.maxHellos) oldest?.drop()

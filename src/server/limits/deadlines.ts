@@ -140,8 +140,9 @@ export class IdleTime implements Deadline {
     const { deadlines, limits } = context
     this.#sinceTick = deadlines.tick
     deadlines.watch(this)
-    // A connection whose TLS handshake ends after the server started to stop has not seen `drain`.
-    deadlines.arm(this, context.isShut ? Math.max(limits.drainIdleMs, 1) : limits.headTimeoutMs)
+    // A connection whose TLS handshake ends after the server started to stop has not seen `drain`. A visitor that says nothing yet may
+    // be a program that gets no processor time.
+    deadlines.arm(this, context.isShut ? Math.max(limits.drainIdleMs, 1) : limits.idleTimeoutMs)
   }
 
   /** The connection waits for its next request. */

@@ -3,8 +3,8 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
-import { folderHandler } from '../../../src/client/folder/handler.ts'
-import { folderPath } from '../../../src/client/folder/path.ts'
+import { folderHandler } from '../../../src/parts/functions/folder/handler.ts'
+import { folderPath } from '../../../src/parts/functions/folder/path.ts'
 import { get, headerOf, readAnswer, statusOf } from '../../support/exchange.ts'
 import { testWith, withoutPrivileges } from '../../support/needs.ts'
 import { FUZZ, Random } from '../../support/random.ts'
@@ -249,7 +249,7 @@ testWith(['setpriv'], 'what this user may not read is not there', async () => {
     const handler = folderHandler(process.argv[2], false)
     const statusOf = async name => (await handler(new Request('http://app.localhost/' + name))).status
     console.log(await statusOf('open.txt'), await statusOf('locked.txt'))`
-  const handler = join(import.meta.dir, '../../../src/client/folder/handler.ts')
+  const handler = join(import.meta.dir, '../../../src/parts/functions/folder/handler.ts')
   const child = Bun.spawn(withoutPrivileges([process.execPath, '-e', script, handler, site.folder]), {
     stdout: 'pipe',
   })

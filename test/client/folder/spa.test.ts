@@ -3,7 +3,7 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { rm } from 'node:fs/promises'
 import { join } from 'node:path'
-import { folderHandler } from '../../../src/client/folder/handler.ts'
+import { folderHandler } from '../../../src/parts/functions/folder/handler.ts'
 import { Site } from '../../support/site.ts'
 
 const BROWSER = 'text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8'

@@ -4,7 +4,7 @@ import { expect, test } from 'bun:test'
 import { parseRequestHead, RequestHead } from '../../../src/http/head.ts'
 import { type GuardOptions, guarding } from '../../../src/index.ts'
 import { OwnGuard } from '../../../src/own-guard.ts'
-import { guardedWebhooks } from '../../../src/parts/webhooks/verify-settings.ts'
+import { guardedWebhooks } from '../../../src/signatures/verify-settings.ts'
 import { countInputs, FUZZ, Random } from '../../support/random.ts'
 
 const webhook = { provider: 'github', secret: 'x' } as const

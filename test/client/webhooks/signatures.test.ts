@@ -5,8 +5,8 @@ import { sign as signGitHub, verify as verifyGitHub } from '@octokit/webhooks-me
 import { Webhook } from 'standardwebhooks'
 import Stripe from 'stripe'
 import { Webhook as SvixWebhook } from 'svix'
-import { type Signed, signed, verdictOf } from '../../../src/parts/webhooks/signatures.ts'
-import { PROVIDERS, type Provider, verifySettings } from '../../../src/parts/webhooks/verify-settings.ts'
+import { type Signed, signed, verdictOf } from '../../../src/signatures/signatures.ts'
+import { PROVIDERS, type Provider, verifySettings } from '../../../src/signatures/verify-settings.ts'
 
 const SECRETS: Readonly<Record<Provider, string>> = {
   standard: `whsec_${Buffer.from('a secret of 24 characters').toString('base64')}`,

@@ -2,8 +2,8 @@
 
 import { expect, test } from 'bun:test'
 import { join } from 'node:path'
+import { addToken } from '../../../src/kept-tokens.ts'
 import { OPEN_API } from '../../../src/parts/admin/open-api.ts'
-import { addToken } from '../../../src/server/limits/kept-tokens.ts'
 import { SqliteOperations } from '../../../src/stores/sqlite-operations.ts'
 import { SqliteTokens } from '../../../src/stores/sqlite-tokens.ts'
 import { ADMIN_TOKEN, adminOptions } from '../../support/admin.ts'

@@ -1,10 +1,10 @@
 // Bodies of requests that are kept until they are complete: a share of the room for each owner and visitor, and a time for each next piece.
 
-import { addPiece, copyOf } from '../../bytes.ts'
-import { type Portion, Shares } from '../../shares.ts'
-import { networkOf } from '../../wire/ip-address.ts'
-import type { Clock, Deadline } from '../contracts/clock.ts'
-import { TICKS_PER_SECOND } from './deadlines.ts'
+import { addPiece, copyOf } from './bytes.ts'
+import type { Clock, Deadline } from './server/contracts/clock.ts'
+import { TICKS_PER_SECOND } from './server/limits/deadlines.ts'
+import { type Portion, Shares } from './shares.ts'
+import { networkOf } from './wire/ip-address.ts'
 
 /**
  * The longest time for one body, as a multiple of the longest pause: otherwise a slow visitor would hold its place without

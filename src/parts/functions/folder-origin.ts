@@ -2,9 +2,9 @@
 
 import { statSync } from 'node:fs'
 import { resolve } from 'node:path'
+import type { Origin } from '../../client/origins/origin.ts'
 import { TunnelError } from '../../errors.ts'
-import { HandlerOrigin } from './handler.ts'
-import type { Origin } from './origin.ts'
+import { HandlerOrigin } from './origin.ts'
 
 /** A folder that is there; anything else is `OPTION_INVALID`. Afterwards it may come and go. */
 export function folderOrigin(folder: string, isSpa: boolean): Origin {
@@ -15,7 +15,7 @@ export function folderOrigin(folder: string, isSpa: boolean): Origin {
   let answer: ((request: Request) => Promise<Response>) | undefined
   // The code that serves files is loaded with the first request: most clients have none.
   return new HandlerOrigin(async request => {
-    answer ??= (await import('../folder/handler.ts')).folderHandler(root, isSpa)
+    answer ??= (await import('./folder/handler.ts')).folderHandler(root, isSpa)
     return answer(request)
   }, folder)
 }

@@ -1,6 +1,7 @@
 // One WebSocket of an app that is a function: messages in, messages out, in the shape of the web and in that of Bun.
 
-import type { HandlerSink, Switched } from '../../http/handler.ts'
+import type { AppWebSocket, Message, WebSocketHandlers } from '../../client/contracts/handler.ts'
+import type { HandlerSink, Switched } from '../../handler/connection.ts'
 import {
   BINARY,
   CLOSE,
@@ -23,27 +24,14 @@ const CLOSE_ABNORMAL = 1006
 /** The time in milliseconds for the other side's close frame. */
 const CLOSING_MS = 5_000
 
-export type Message = string | ArrayBufferLike | ArrayBufferView
-
-/** The handlers of WebSockets that the handler of a `TunnelClient` with `fetch` upgraded, as those of `Bun.serve`. */
-export interface WebSocketHandlers<Data = unknown> {
-  open?(socket: AppWebSocket<Data>): unknown
-  /** Called with a message: text as a string, anything else as bytes. */
-  message(socket: AppWebSocket<Data>, message: string | Uint8Array): unknown
-  close?(socket: AppWebSocket<Data>, code: number, reason: string): unknown
-  /** Called when the bytes that waited for the visitor are sent. */
-  drain?(socket: AppWebSocket<Data>): unknown
-}
-
 type State = 0 | 1 | 2 | 3
 const [CONNECTING, OPEN, CLOSING, CLOSED] = [0, 1, 2, 3] as const
 
-/**
- * A WebSocket as the app has it: `addEventListener` and the `on…` properties of the web, or the calls of `WebSocketHandlers`. A
- * message may have 16 MiB; above, the connection is closed with 1009. Bytes that the visitor does not read wait, up to 16 MiB;
- * above, the connection is cut.
- */
-export class AppWebSocket<Data = unknown> extends EventTarget implements Switched, WebSocketHandler {
+/** The `AppWebSocket` of a visitor. */
+export class HandlerWebSocket<Data = unknown>
+  extends EventTarget
+  implements AppWebSocket<Data>, Switched, WebSocketHandler
+{
   static readonly CONNECTING: 0 = CONNECTING
   static readonly OPEN: 1 = OPEN
   static readonly CLOSING: 2 = CLOSING

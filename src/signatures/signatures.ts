@@ -1,8 +1,7 @@
 // The signature schemes of webhook providers: each can check a request, and sign one as the provider would.
 
 import { createHmac, timingSafeEqual } from 'node:crypto'
-import type { Judge } from './judged-connection.ts'
-import { type Provider, receivedAt, type Verdict, type VerifySettings } from './verify-settings.ts'
+import type { Provider, Verdict } from './verify-settings.ts'
 
 /** The signed parts of a request. */
 export interface Signed {
@@ -182,20 +181,4 @@ function ageFault(time: string, now: number, toleranceS: number): string | undef
   if (toleranceS === 0) return undefined
   if (now - seconds > toleranceS) return OLD
   return seconds - now > toleranceS ? FUTURE : undefined
-}
-
-export function signatureJudge(settings: VerifySettings): Judge {
-  const { provider, secrets, toleranceS, maxBodyBytes } = settings
-  return {
-    readsBody: true,
-    maxBodyBytes,
-    matches: target => settings.matches(target),
-    refusalOf(head, body) {
-      const header = (name: string) => head.header(name)
-      const now = receivedAt(header, settings)
-      const verdict = verdictOf(provider, secrets, { header, body }, { now, toleranceS })
-      if (verdict.isValid) return undefined
-      return { code: 'SIGNATURE_INVALID', detail: `The webhook is refused: ${verdict.reason}.` }
-    },
-  }
 }

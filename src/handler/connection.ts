@@ -2,12 +2,12 @@
 
 import { ByteBuffer } from '../bytes.ts'
 import type { ErrorCode } from '../errors.ts'
-import { ascii } from './characters.ts'
-import { errorAnswer } from './error-answer.ts'
-import { sendAnswer } from './handler-answer.ts'
-import { RequestBody, requestOf, type Scheme } from './handler-request.ts'
-import type { HeadLimits } from './head.ts'
-import { RequestReader } from './message-reader.ts'
+import { ascii } from '../http/characters.ts'
+import { errorAnswer } from '../http/error-answer.ts'
+import type { HeadLimits } from '../http/head.ts'
+import { RequestReader } from '../http/message-reader.ts'
+import { sendAnswer } from './answer.ts'
+import { RequestBody, requestOf, type Scheme } from './request.ts'
 
 /**
  * Responds to a request in process: the `fetch` of Hono, Elysia, Bun.serve, or a plain function. Nothing: the request was

@@ -1,27 +1,16 @@
 // Which requests of an app that is a function may become WebSockets, and which did.
 
 import { createHash } from 'node:crypto'
-import type { HandlerSink, Switched } from '../../http/handler.ts'
+import type { AppWebSocket, HandlerServer, WebSocketHandlers } from '../../client/contracts/handler.ts'
+import type { HandlerSink, Switched } from '../../handler/connection.ts'
 import { acceptKey } from '../../wire/handshake.ts'
-import { AppWebSocket, type WebSocketHandlers } from './app-websocket.ts'
-
-/** The second argument of a `FetchHandler`, as `Bun.serve` has it. */
-export interface HandlerServer {
-  /**
-   * Makes a WebSocket of the request; the result of the handler is then ignored. `headers`: more lines of
-   * the response. `data`: what the socket has as `data`. `false`: the request asks for none. Needs the option `websocket`.
-   */
-  upgrade(
-    request: Request,
-    options?: { readonly headers?: ConstructorParameters<typeof Headers>[0]; readonly data?: unknown },
-  ): boolean
-}
+import { HandlerWebSocket } from './app-websocket.ts'
 
 interface Upgradable {
   readonly key: string
   readonly failed: (cause: unknown) => void
   headers: Headers
-  socket: AppWebSocket | undefined
+  socket: HandlerWebSocket | undefined
 }
 
 const upgradable = new WeakMap<Request, Upgradable>()
@@ -52,7 +41,7 @@ export function upgradeWebSocket(
   if (known.socket !== undefined) throw new TypeError('the request has become a WebSocket already')
   const { protocol = '' } = options
   if (protocol !== '') known.headers.set('Sec-WebSocket-Protocol', protocol)
-  known.socket = new AppWebSocket<unknown>(undefined, protocol, undefined, known.failed)
+  known.socket = new HandlerWebSocket<unknown>(undefined, protocol, undefined, known.failed)
   // 101 is not a status that every platform lets a Response have.
   return { socket: known.socket, response: new Response(null, { status: 204 }) }
 }
@@ -67,7 +56,7 @@ export function handlerServer(handlers: WebSocketHandlers | undefined): HandlerS
       if (known === undefined || known.socket !== undefined) return false
       known.headers = new Headers(headers)
       const protocol = known.headers.get('sec-websocket-protocol') ?? ''
-      known.socket = new AppWebSocket<unknown>(data, protocol, handlers, known.failed)
+      known.socket = new HandlerWebSocket<unknown>(data, protocol, handlers, known.failed)
       return true
     },
   }

@@ -1,6 +1,6 @@
 // A web Response as bytes of HTTP/1.1: with its length when that is known in time, otherwise in chunks.
 
-import { ascii, joined } from './characters.ts'
+import { ascii, joined } from '../http/characters.ts'
 
 /** The request that a response is written for. */
 export interface AnswerTo {

@@ -1,9 +1,9 @@
 // Stored tokens: creates, rotates and revokes them. The secret is returned once and stored nowhere.
 
 import { createHash, randomBytes } from 'node:crypto'
-import { TunnelError } from '../../errors.ts'
-import type { KeptToken, TokenScope, TokenStore } from '../../tokens.ts'
-import { Policy } from '../settings/policy.ts'
+import { TunnelError } from './errors.ts'
+import { Policy } from './server/settings/policy.ts'
+import type { KeptToken, TokenScope, TokenStore } from './tokens.ts'
 
 /** Begins each token: secret scanners and people see what it is. */
 const PREFIX = 'lt_'

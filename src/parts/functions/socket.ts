@@ -1,11 +1,11 @@
 // A connection to an app that is a function: the handler's end of it, in the shape of a socket.
 
 import { copyOf } from '../../bytes.ts'
+import type { WebSocketHandlers } from '../../client/contracts/handler.ts'
+import type { FetchHandler } from '../../client/options.ts'
 import { TunnelError } from '../../errors.ts'
-import { HandlerConnection, type HandlerSink } from '../../http/handler.ts'
+import { HandlerConnection, type HandlerSink } from '../../handler/connection.ts'
 import type { Socket, SocketHandler } from '../../socket.ts'
-import type { FetchHandler } from '../options.ts'
-import type { WebSocketHandlers } from './app-websocket.ts'
 import { handlerServer, offerUpgrade, takeUpgrade } from './upgrades.ts'
 
 export class HandlerSocket implements Socket {

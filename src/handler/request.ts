@@ -1,6 +1,6 @@
 // A request head as a web Request, with a body that is read only as fast as the handler reads it.
 
-import type { RequestHead } from './head.ts'
+import type { RequestHead } from '../http/head.ts'
 
 /** The visitor's scheme: what the connection says, or what the tunnel server in front wrote into X-Forwarded-Proto. */
 export type Scheme = 'http' | 'https' | 'forwarded'

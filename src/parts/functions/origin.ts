@@ -1,9 +1,9 @@
 // Origin as a function: requests go straight to a `fetch` handler, without a port and without a socket.
 
+import type { WebSocketHandlers } from '../../client/contracts/handler.ts'
+import type { FetchHandler } from '../../client/options.ts'
+import type { Origin } from '../../client/origins/origin.ts'
 import type { Socket, SocketHandler } from '../../socket.ts'
-import type { FetchHandler } from '../options.ts'
-import type { WebSocketHandlers } from './app-websocket.ts'
-import type { Origin } from './origin.ts'
 
 export class HandlerOrigin implements Origin {
   readonly label: string
@@ -19,7 +19,7 @@ export class HandlerOrigin implements Origin {
 
   async connect(handler: SocketHandler): Promise<Socket> {
     // Not loaded for an app that has a port.
-    const { HandlerSocket } = await import('./handler-socket.ts')
+    const { HandlerSocket } = await import('./socket.ts')
     return new HandlerSocket(this.#fetch, this.#websocket, handler)
   }
 }

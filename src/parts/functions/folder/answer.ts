@@ -2,7 +2,7 @@
 
 import { extname } from 'node:path'
 import { mimes } from 'mrmime'
-import { INFO_POLICY, infoPage } from '../../http/pages.ts'
+import { INFO_POLICY, infoPage } from '../../../http/pages.ts'
 import { conditionalStatus, lastModified, mayBeRange, rangeOf } from './conditions.ts'
 import { bytesOf, type OpenFile, openFile, type Place } from './file.ts'
 
