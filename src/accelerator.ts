@@ -141,7 +141,7 @@ export interface LaneHandler {
   over(end: LaneEnd): void
   /** Bytes of the other side that were not passed on. Later frames of the stream follow all of them. */
   more(bytes: Uint8Array): void
-  /** No more come. Called once. `isTorn`: the trunk is gone, and some of them may have been lost with it. */
+  /** Called once, when no more bytes come. `isTorn`: the trunk is gone, and some of them may have been lost with it. */
   back(isTorn: boolean): void
 }
 

@@ -90,7 +90,7 @@ const ROWS = {
     status: 404,
     fault: 'visitor',
     meaning: 'The Host does not belong to this server.',
-    action: 'Use <name>.<domain>, with a domain of this server.',
+    action: 'Use <name>.<domain> of this server.',
   },
   TUNNEL_NOT_FOUND: {
     wire: 11,
@@ -113,7 +113,7 @@ const ROWS = {
     status: 503,
     fault: 'client',
     retryable: true,
-    meaning: 'The client of this tunnel lost its connection and did not come back in time.',
+    meaning: 'The client of this tunnel lost its connection.',
     action: 'Try again in a moment; the client keeps reconnecting.',
   },
   TUNNEL_BUSY: {
@@ -121,7 +121,7 @@ const ROWS = {
     status: 503,
     fault: 'client',
     retryable: true,
-    meaning: 'The tunnel or its client has reached its limit of open requests.',
+    meaning: 'The tunnel or its client has too many open requests.',
     action: 'Try again in a moment. The operator can raise maxStreams.',
   },
   SERVER_DRAINING: {
@@ -145,7 +145,7 @@ const ROWS = {
     status: 503,
     fault: 'visitor',
     retryable: true,
-    meaning: 'This address opens more connections than the server accepts.',
+    meaning: 'This address opens too many connections.',
     action:
       'Use one connection for several requests. The operator can raise maxAddressVisitors and maxAddressRate.',
   },
@@ -391,7 +391,7 @@ const ROWS = {
     status: 429,
     fault: 'client',
     retryable: true,
-    meaning: 'The server has just refused too many tokens or registrations of this address or token.',
+    meaning: 'The server has refused too many tokens or registrations of this address or token.',
     action: 'Correct the token, names and ports of the client. Then try again in a few seconds.',
   },
   TOKEN_EXPIRED: {
@@ -428,7 +428,7 @@ const ROWS = {
     wire: 121,
     status: 403,
     fault: 'user',
-    meaning: 'A server without tokens gives names and ports of this machine to everybody who reaches it.',
+    meaning: 'A server without tokens gives names and ports of this machine to everyone.',
     action:
       'Set a token (--token), listen on this machine only (--host 127.0.0.1), or open it on purpose (--open, or open = true in its file).',
   },
@@ -626,8 +626,7 @@ const ROWS = {
     fault: 'client',
     retryable: true,
     meaning: 'Another tunnel uses this host.',
-    action:
-      'Choose another host, or close the tunnel that uses it. After a lost connection, wait until its lease ends.',
+    action: 'Choose another host, or close that tunnel. After a lost connection, wait until its lease ends.',
   },
   HOST_NOT_POINTED_HERE: {
     wire: 179,

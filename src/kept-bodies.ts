@@ -6,7 +6,10 @@ import { TICKS_PER_SECOND } from './server/limits/deadlines.ts'
 import { type Portion, Shares } from './shares.ts'
 import { networkOf } from './wire/ip-address.ts'
 
-/** All pieces of one body may take as many pauses: who sends a byte in each would keep the others for as long as it likes. */
+/**
+ * The longest time for one body, as a multiple of the longest pause: otherwise a slow visitor would hold its place without
+ * limit.
+ */
 const MAX_PAUSES = 8
 
 export interface KeptBounds {

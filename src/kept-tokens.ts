@@ -39,7 +39,7 @@ export function addToken(store: TokenStore, { name, forMs, scope }: NewToken): s
   return secret
 }
 
-/** Returns its new secret; the old one opens nothing any more. `undefined`: there is no such token. */
+/** Returns its new secret; the old one stops working. `undefined`: there is no such token. */
 export function rotateToken(store: TokenStore, name: string): string | undefined {
   const secret = newSecret()
   return store.rehash(name, hashOf(secret)) ? secret : undefined

@@ -26,7 +26,7 @@ export function unseal(key: string, purpose: string, sealed: string): Record<str
   try {
     return { ...JSON.parse(Buffer.from(text, 'base64url').toString()) }
   } catch {
-    // Signed, and yet no JSON: this version did not write it.
+    // The signature is right, but the content is not JSON: another version wrote it.
     return undefined
   }
 }

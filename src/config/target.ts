@@ -1,4 +1,4 @@
-// Where a route leads, and which ports a text means.
+// Reads the target of a route, and the ports that a text names.
 
 import { resolve } from 'node:path'
 import type { OriginOptions } from '../client/options.ts'

@@ -54,7 +54,7 @@ export class FlowSender implements Waiting {
     })
   }
 
-  /** Takes framed datagrams; returns how many bytes. Behind fewer than all `drained` follows. */
+  /** Takes framed datagrams, and returns how many bytes it took. If it did not take all, it calls `drained` later. */
   write(bytes: Uint8Array, start: number, end: number): number {
     if (this.#isInTurn) {
       const taken = this.#writePortion(bytes, start, end)

@@ -4,9 +4,9 @@ import { EQUALS, SEMICOLON, SP, TAB } from './characters.ts'
 import type { RequestHead } from './head.ts'
 
 /**
- * Goes through the values of all cookies of this name, in the order they were sent in, and returns what `accept` makes
- * of the first one that it makes something of. A visitor may have several: they differ in the paths and domains that
- * they were set for, which it does not say (RFC 6265 section 5.4). `name` is compared case for case.
+ * Calls `accept` with the value of each cookie of this name, in their order, and returns its first result that is not
+ * `undefined`. A visitor may send several cookies of one name, for different paths and domains (RFC 6265 section 5.4). `name`
+ * is compared case for case.
  */
 export function findCookie<Found>(
   head: RequestHead,

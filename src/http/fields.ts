@@ -36,7 +36,7 @@ export class Fields {
   count = 0
   refusal: ErrorCode = 'BAD_REQUEST'
 
-  // The lines that framing needs: their index, -1 when there is none. Two of one make the head ambiguous.
+  // The indexes of the lines that framing needs; -1 if there is none. A head with two lines of one name is ambiguous.
   hostLine = -1
   lengthLine = -1
   encodingLine = -1

@@ -343,7 +343,10 @@ const PROTOCOL = /^[ \t]*[!#$%&'*+.^_`|~0-9a-z-]+(?:\/[!#$%&'*+.^_`|~0-9a-z-]+)?
  */
 const HIDING = /^[ \t]*(?:h2c?|h3|http|tls)(?:[-/ \t]|$)/
 
-/** The list, or nothing when a protocol in it is none, or would hide requests. It is only an offer: the request is served without. */
+/**
+ * Returns the list, or "" if a protocol in it is malformed or would hide requests. The request is then served without
+ * an upgrade.
+ */
 function forwardable(list: string): string {
   if (list === 'websocket') return list
   const isPlain = (protocol: string) => PROTOCOL.test(protocol) && !HIDING.test(protocol)

@@ -147,7 +147,7 @@ export class FrameSender {
     this.#host.framed()
   }
 
-  /** The peer decodes with a table of this size from now on; it was `least` in between. */
+  /** The peer decodes with a table of this size from now on; in between, the size was `least`. */
   resizeTable(least: number, size: number): void {
     this.#encoder.setPeerLimit(least)
     this.#encoder.setPeerLimit(size)

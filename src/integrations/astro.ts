@@ -39,7 +39,7 @@ export function localtunnels({ enabled = true, ...options }: AstroTunnelOptions 
         if (enabled && command === 'dev') updateConfig({ vite: { plugins: [vitePlugin(options)] } })
       },
       'astro:server:start'({ logger }) {
-        // The same one that the plugin holds.
+        // The plugin holds the same tunnel.
         const { url } = HeldTunnel.of('vite', options)
         if (enabled && url !== undefined) logger.info(url)
       },

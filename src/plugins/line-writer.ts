@@ -170,7 +170,10 @@ export class LineWriter {
     this.#fault = new Error(`lines were lost: ${reason}`, { cause })
   }
 
-  /** Begins the next file if the line at `from` does not fit. Returns the end of the lines that do, which is that of one at least. */
+  /**
+   * Begins the next file if the line at `from` does not fit. Returns the end of the lines that fit; at least one line always
+   * does.
+   */
   #rotateFor(bytes: Uint8Array, from: number): number {
     const { file, maxFileBytes } = this.#options
     if (file === undefined || maxFileBytes === 0) return bytes.length

@@ -70,7 +70,7 @@ export class Password implements Way {
         const to = localPath(fields.get('to') ?? undefined)
         const ways = waysTo(to)
         const way = ways.find(one => one instanceof Password)
-        // The path says itself what it takes.
+        // The response of that path names its sign-in methods.
         if (way === undefined) return redirected(to)
         const fault = await way.#check(visitor, fields.get('password') ?? '')
         if (fault !== undefined) return page(visitor, to, ways, fault, retryAfter(fault))

@@ -15,7 +15,7 @@ type Ask = (share: RateShare, wanted: number) => Promise<void>
 
 export class RateShare implements Allotment {
   readonly key: string
-  /** The time until which no server has any left, on the clock of `performance.now()`, as all times here. */
+  /** The time until which the rate is used up at all servers, on the clock of `performance.now()`, as all times here. */
   emptyUntil = 0
   readonly #maxShare: number
   readonly #ask: Ask

@@ -64,12 +64,12 @@ export class SessionStore {
   readonly #marks: UsedMarks | undefined
   /** The owner that the entries count for. */
   readonly #owner: string
-  /** Ids are made up by clients: those of another key are other links. */
+  /** Clients choose the ids, so the same id with another key is another link. */
   readonly #space: string
   /** The visits that sessions, links and other permissions keep open. */
   readonly kept: Kept
 
-  /** Makes the book. `revoked`: ids of revoked links. */
+  /** Makes the collection of sessions and links. `revoked`: ids of revoked links. */
   constructor(
     key: string,
     sessionMs: number,

@@ -9,7 +9,10 @@ import { type ServerSettings, serverSettings } from './settings/settings.ts'
 import { refusalOf } from './tunnels/claims.ts'
 import type { Tunnels } from './tunnels/tunnels.ts'
 
-/** The settings that these options give a server that works by `now`. Throws what `server.reload` throws. */
+/**
+ * Returns the settings of a server with the settings `now` after a reload with these options. Throws what `server.reload`
+ * throws.
+ */
 export function settingsAfter(now: ServerSettings, options: TunnelServerOptions): ServerSettings {
   const { port = now.port, host = now.hostname } = options
   const next = serverSettings({ ...options, port, host }, now.fixed)

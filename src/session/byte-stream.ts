@@ -44,7 +44,7 @@ export interface ByteStream {
   writeFrom(from: Pick<Socket, 'spliceTo'>, limitBytes: number, done: SpliceDone): Splice | undefined
   /** Moves the stream to a connection that carries no other one, if there is such a connection. */
   moveToLink(): void
-  /** Lets another thread move the bytes of the other side, if they come on such a connection: see `Socket.requestSplice`. */
+  /** Lets another thread move the bytes that arrive, if it can: see `Socket.requestSplice`. */
   requestSplice(): void
   /** No more bytes this way; what was written still arrives. */
   end(): void

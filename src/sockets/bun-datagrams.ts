@@ -136,7 +136,7 @@ function sendAll(
       sent += count
       if (count > 0) continue
     }
-    // Sent alone, its result says whether the kernel is full or this one cannot be sent.
+    // A datagram that is sent alone shows whether the kernel is full, or this datagram cannot be sent.
     const isSent = isSentOf(() => one(first))
     if (isSent === false) break
     sent++

@@ -313,7 +313,7 @@ class Connection implements Socket {
   }
 
   keepAlive(idleMs: number): void {
-    // A probe a second and ten of them: that is libuv's own choice.
+    // libuv sends ten probes, one per second.
     this.#raw.setKeepAlive(true, idleMs)
   }
 

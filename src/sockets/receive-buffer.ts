@@ -5,7 +5,7 @@ import { loadFfi, openLibc } from '../libc.ts'
 /**
  * The size of a receive buffer. Linux lets one grow to `tcp_rmem`, which is 32 MB in 6.18. A stalled stream fills one of them
  * at each end of its link, two send buffers of up to 4 MB (`tcp_wmem`) and two pipes: 13 to 15.6 MB with this, and 71 to 74 MB
- * without. Over 100 ms with 1 % loss a download has 88 % of the rate of plain TCP, with 5 MB 1.17; on loopback it is as fast
+ * without. Over 100 ms with 1 % loss a download has 88 % of the rate of plain TCP, and with 5 MB 117 %; on loopback it is as fast
  * as without a
  * bound (docs/performance.md).
  */

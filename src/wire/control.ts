@@ -77,8 +77,8 @@ export interface Register extends HostRewrite {
   /** The version of the PROXY protocol header before each connection to the origin, for `tcp` and `tls`. */
   readonly proxyProtocol?: 1 | 2
   /**
-   * The guard of the tunnel. The server's plugins check its content. The kind of such a message has `guarded-` in front, so
-   * that a server that does not know guards refuses it as a kind that it does not know, instead of serving without.
+   * The guard of the tunnel. The server's plugins check its content. The kind of such a message begins with `guarded-`: a
+   * server without guards refuses it, instead of serving without a guard.
    */
   readonly guard?: GuardFields
 }
@@ -523,7 +523,7 @@ function parseFields(json: Uint8Array): ({ readonly type: string } & Record<stri
   }
 }
 
-/** Levels of a message; those of today have three. Parsing 30,000 of them takes milliseconds, and stack. */
+/** Levels of a message; those of today have three. Parsing 30,000 levels takes milliseconds and much stack. */
 const MAX_DEPTH = 16
 /** The minimum length that is searched for depth. Shorter messages cannot cost much. */
 const MIN_LOOKED_THROUGH_BYTES = 1_024
@@ -710,7 +710,7 @@ const SERVER_MESSAGES = {
       ...(host !== undefined && { host: printable(host) }),
       method: printable(method),
       path: printable(path),
-      // Possibly a proxy's words: what is not an address is left out.
+      // A proxy may have sent it: text that is not an address is left out.
       ...(isText(visitor, 64) && { visitor }),
       ...(isAmount(waitedMs) && { waitedMs }),
     }),

@@ -259,7 +259,7 @@ describe('what it offers', () => {
     const args = [String(port), '--server', url, '--subdomain', 'wanted']
     await open(start(args)).printed(URL_LINE)
     const run = open(startOnTerminal([...args, '--qr', '--copy'], { NO_COLOR: '1', SSH_CONNECTION: 'x' }))
-    await run.printed(/name wanted is taken; this tunnel got wanted-2/)
+    await run.printed(/name wanted is in use; this tunnel got wanted-2/)
     await run.printed(/[▀▄█]{10}/)
     const copied = await run.printed(/52;c;([\w+/=]+)/)
     expect(atob(copied)).toStartWith('http://wanted-2.localhost:')

@@ -62,7 +62,7 @@ test('a token is shown once, kept as a hash in a file of this user, and listed w
   expect(statSync(db).mode & 0o777).toBe(0o600)
   expect(Buffer.from(await Bun.file(db).arrayBuffer()).includes(secret)).toBe(false)
   const { stdout } = await token(db, 'list')
-  expect(stdout).toMatch(/^ci {2}made .* ago {2}never used {2}ends in .* {2}names ci-\*, kinds http\n$/)
+  expect(stdout).toMatch(/^ci {2}created .* ago {2}never used {2}expires in .* {2}names ci-\*, kinds http\n$/)
   const [listed] = JSON.parse((await token(db, 'list', '--json')).stdout)
   expect(listed).toMatchObject({ name: 'ci', scope: { names: ['ci-*'], kinds: ['http'] } })
   expect(listed.hash).toBeUndefined()
@@ -121,9 +121,7 @@ test('a server without any is closed, takes one that is made, and drops the tunn
   await connected()
   expect(anna.getSubdomain()).toBe('shop')
   const gone = next(anna, 'close')
-  expect((await token(db, 'revoke', 'anna')).stdout).toBe(
-    'anna opens nothing any more, a second from now at the latest.\n',
-  )
+  expect((await token(db, 'revoke', 'anna')).stdout).toBe('The token anna stops working within a second.\n')
   expect((await gone).error).toMatchObject({ code: 'TOKEN_REFUSED' })
 })
 

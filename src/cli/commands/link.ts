@@ -30,7 +30,7 @@ export async function link(settings: LinkSettings, { environment, write, log }: 
     await revokeIn(path, kept, revoke)
     const said = isJson
       ? JSON.stringify({ revoked: revoke })
-      : `${revoke} opens nothing any more, a second from now at the latest.`
+      : `The link ${revoke} stops working within a second.`
     return write(`${said}\n`)
   }
   const { path: to, forMs, isOnce } = settings

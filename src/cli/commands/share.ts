@@ -79,7 +79,7 @@ async function becomeReady({ client, run, announce }: Shared, settings: ShareSet
   })
   const wished = settings.client.subdomain
   if (wished !== undefined && wished !== subdomain) {
-    const message = `The name ${wished} is taken; this tunnel got ${subdomain}.`
+    const message = `The name ${wished} is in use; this tunnel got ${subdomain}.`
     run.output.event({ type: 'notice', code: 'NAME_CHANGED', message })
   }
   await offer(url, settings, run)

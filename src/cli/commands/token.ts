@@ -89,7 +89,7 @@ function act(settings: TokenSettings, store: TokenStore, file: string): string {
       if (!store.remove(name)) throw missing(name)
       return isJson
         ? `${JSON.stringify({ revoked: name })}\n`
-        : `${name} opens nothing any more, a second from now at the latest.\n`
+        : `The token ${name} stops working within a second.\n`
     case 'list':
       return isJson ? `${JSON.stringify(store.list().map(withoutHash))}\n` : table(store.list())
   }
@@ -108,17 +108,17 @@ function missing(name: string): TunnelError {
 }
 
 function table(tokens: readonly KeptToken[]): string {
-  if (tokens.length === 0) return 'There is none. Make one: localtunnels token add <name>\n'
+  if (tokens.length === 0) return 'There is no token. Create one: localtunnels token add <name>\n'
   const now = Date.now()
   const rows = tokens.map(({ name, createdAtMs, lastUsedAtMs, expiresAtMs, scope }) => [
     name,
-    `made ${formatDuration(now - createdAtMs)} ago`,
+    `created ${formatDuration(now - createdAtMs)} ago`,
     lastUsedAtMs === undefined ? 'never used' : `used ${formatDuration(now - lastUsedAtMs)} ago`,
     expiresAtMs === undefined
-      ? 'no end'
+      ? 'no expiry'
       : expiresAtMs > now
-        ? `ends in ${formatDuration(expiresAtMs - now)}`
-        : 'over',
+        ? `expires in ${formatDuration(expiresAtMs - now)}`
+        : 'expired',
     scopeText(scope),
   ])
   const widths = [0, 1, 2, 3].map(column => Math.max(...rows.map(row => row[column]?.length ?? 0)))

@@ -1,4 +1,5 @@
-// The sessions that an agent can look at: those of this user that run with an inspector, and the one that it shares ports in.
+// The sessions that an agent can look at: those of this user that run with an inspector, and the session in which the agent
+// shares ports.
 
 import { findInspectors } from '../../parts/inspect/discovery.ts'
 import { InspectorSession } from '../captured/inspector-session.ts'

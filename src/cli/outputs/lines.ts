@@ -167,7 +167,7 @@ function counts(requests: number, connections: number | undefined): readonly str
   return [...(requests > 0 ? [count(requests, 'request')] : []), count(connections, 'connection')]
 }
 
-/** What all tries of one outage have in common. Of a cluster that is the reason: the messages of clients vary from try to try. */
+/** Returns what all tries of one outage have in common: for a cluster the reason, because messages of clients vary from try to try. */
 export function outageOf({ code, message }: { readonly code: string; readonly message: string }): string {
   return code === 'CLUSTER_UNREACHABLE' ? message : code
 }

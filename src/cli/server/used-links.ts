@@ -30,7 +30,7 @@ export class UsedLinksFile {
   }
 
   async close(): Promise<void> {
-    // A store that could not be opened refused its tunnels, and has nothing to close.
+    // If the store could not be opened, its tunnels were refused, and nothing is open.
     const opened = await this.#opened?.catch(() => undefined)
     opened?.close()
   }

@@ -68,7 +68,7 @@ export function familyOf(pid: number): readonly number[] {
   const children = new Map<number, number[]>()
   for (const name of namesIn('/proc')) {
     if (!/^\d+$/.test(name)) continue
-    // Behind the name in brackets, which may hold anything: state and parent.
+    // State and parent follow the name, which is in brackets and may contain any character.
     const [, parent] = /\) \S (\d+) /.exec(linesOf(`/proc/${name}/stat`).join('\n')) ?? []
     if (parent === undefined) continue
     const siblings = children.get(Number(parent)) ?? []

@@ -225,7 +225,7 @@ export class StreamsConnection implements Connection {
     await Promise.all([...this.#granted.keys()].map(tunnel => this.#giveBack(tunnel)))
   }
 
-  /** The origin stays known in the meantime: a request may be coming here when the server reads of the release. */
+  /** The origin stays known until then, because a request may be in transit when the server reads the release. */
   #giveBack(tunnel: number): Promise<void> {
     const known = this.#leaving.get(tunnel)
     if (known !== undefined) return known.over

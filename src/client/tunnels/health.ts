@@ -29,7 +29,7 @@ export interface HealthProbe {
   readonly fault: string
 }
 
-/** Makes a probe. `head`: the request as HTTP/1.1 has it. `isSecure`: it uses TLS. `isSecure`: it goes over TLS. */
+/** Makes a probe. `head`: the request as HTTP/1.1 has it. `isSecure`: it uses TLS. */
 export type Probing = (head: string, isSecure: boolean) => HealthProbe
 
 /** Called when the verdict changes; `error` says why the origin is unhealthy. */

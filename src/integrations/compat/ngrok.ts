@@ -58,7 +58,7 @@ export async function disconnect(which?: string | null): Promise<void> {
 /** Ends all. */
 export const kill = (): Promise<void> => disconnect()
 
-/** A listener of this kind; `later`: its app is named by its `forward`. */
+/** Makes a listener of this kind. `later`: `forward` names its app. */
 export async function listen(wanted: Wanted, options: ForwardOptions, later = false): Promise<Listener> {
   const client = new TunnelClient(later ? withoutApp(wanted.client) : wanted.client)
   const over = deferred<void>()

@@ -56,7 +56,7 @@ export class FarRows {
   #traffic: Rows = { minute: [], hour: [] }
   /** The tunnels whose traffic the last report has. */
   #reported: readonly string[] = []
-  /** The reports that were read, by their texts. */
+  /** Reports that were read, by their texts. */
   #read = new Map<string, Report>()
 
   /** Makes the rows. `own`: the id of this server. */

@@ -355,7 +355,7 @@ async function series(
   const own = tunnel === '' ? all : await of('tunnel', tunnel)
   const points = Array.from({ length: count }, (_, at) => {
     const atMs = fromMs + at * stepMs
-    // Where all of them have no row, nothing was measured; where only this tunnel has none, it had no visitor.
+    // If no tunnel has a row, nothing was measured; if only this tunnel has none, it had no visitor.
     return all.byTime.has(atMs) ? pointOf(own.byTime.get(atMs)) : null
   })
   return { isKept: all.isKept && own.isKept, fromMs, stepMs, points }

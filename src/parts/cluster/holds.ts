@@ -219,7 +219,7 @@ export class Holds {
     this.#lose(name)
   }
 
-  /** Tells the directory all of them: it has forgotten, or would soon. */
+  /** Writes all names to the directory again, which has lost them or would soon. */
   async restore(): Promise<void> {
     const { directory, node, times } = this.#host
     for (const name of [...this.#unreleased.keys()]) await this.#releaseLate(name)

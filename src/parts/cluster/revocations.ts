@@ -60,7 +60,10 @@ export class Revocations {
     return this.#table.get(hash) !== undefined
   }
 
-  /** Tells the others what the store has not any more. `isOwn`: this server has changed it, which its version does not say. */
+  /**
+   * Tells the other servers which tokens are no longer in the store. `isOwn`: this server changed the store, so its version is
+   * the same.
+   */
   look(isOwn: boolean): void {
     const { store } = this.#host
     if (store === undefined) return

@@ -57,7 +57,7 @@ export class Http3Stream implements MultiplexedStream, Deadline {
   constructor(host: Http3Connection, quic: QuicStream) {
     this.#host = host
     this.#quic = quic
-    // The runtime reports a stream that is cut with an error that nothing else hears.
+    // The runtime emits an error for a stream that is cut; nothing else listens to it.
     quic.onerror = () => this.#gone()
     quic.onreset = () => this.#gone()
     quic.closed.then(

@@ -233,7 +233,7 @@ export class JsonConnection implements ClientConnection, Deadline {
     else if (!hasRoom && !this.#unfinished.isFirst(this)) this.#waitForRoom()
   }
 
-  /** Waits for room. To read on and cut it then would cost more: what was read is in memory until the collector comes. */
+  /** Waits for room. Reading on would cost memory until the next garbage collection. */
   #waitForRoom(): void {
     this.#carrier.pause()
     this.#host.server.deadlines.arm(this, ROOM_WAIT_MS)

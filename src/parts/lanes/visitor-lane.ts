@@ -28,7 +28,7 @@ export class VisitorLane<Request> implements VisitorShortcut<Request> {
   #easyCount = 0
   #easySince = 0
   #wantedEasy = EASY_EXCHANGES
-  /** Whether not all requests were plain GETs. */
+  /** Whether a request was not a plain GET. */
   #hasBodies = false
   /** The upstream of the visitor's last request. */
   #lastUpstream: Upstream | undefined

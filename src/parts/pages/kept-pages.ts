@@ -28,7 +28,7 @@ interface Kept {
 
 export class KeptPages {
   readonly #now: () => number
-  /** The oldest first. */
+  /** The pages, the oldest first. */
   readonly #all = new Map<string, Kept>()
   readonly #byOwner = new Map<string, number>()
   #bytes = 0

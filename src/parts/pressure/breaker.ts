@@ -1,5 +1,5 @@
-// The circuit breaker of a tunnel: when too much of what its app responds is a failure, visitors get 503 at once for a while, and
-// one of them at a time tries whether it is over.
+// The circuit breaker of a tunnel: if too many responses of its app are failures, visitors get 503 for a while. Then one
+// visitor at a time tries the app.
 //
 //   closed ── too many failures ──▶ open ── after `openMs` ──▶ one visitor tries ── good ──▶ closed
 //                                     ▲                               │
@@ -38,7 +38,9 @@ export class Breaker {
     return this.#openUntil === 0
   }
 
-  /** 0: the visitor may go on, and `ended` has to be called once; when it is not closed, the visitor tries. Else the milliseconds until one may try. */
+  /**
+   * Returns 0 if the visitor may continue: then call `ended` once. Otherwise returns the milliseconds until a visitor may try.
+   */
   admit(): number {
     if (this.#openUntil === 0) return 0
     const left = this.#openUntil - this.#now()

@@ -44,9 +44,11 @@ const EMPTY = new Uint8Array(0)
  */
 const MAX_KEPT_BYTES = 33_554_432
 const kept = new Shares()
-/** How long the next bytes of such a request may take. */
+/** The longest wait for the next bytes of a request. */
 const NEXT_BYTES_MS = 15_000
-/** All of it: who sends a byte now and then would keep the others for as long as it likes. */
+/**
+ * The longest time for a whole request: otherwise a visitor that sends a byte now and then would hold its place without limit.
+ */
 const ALL_BYTES_MS = 120_000
 
 type Phase =

@@ -29,7 +29,7 @@ export interface Laning {
   recall(tunnels: readonly LayeredTunnel[]): void
   /** Passes on what lanes have served and not reported. */
   harvest(): void
-  /** The sum with all that open lanes have served so far. */
+  /** The total, with the requests that open lanes have served so far. */
   addedTo(served: LaneServed): LaneServed
   /** Makes a shortcut for a visitor whose requests are small. `undefined` if there is none. */
   forVisitor<Request>(site: LaneSite<Request>): VisitorShortcut<Request> | undefined

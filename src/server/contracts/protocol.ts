@@ -95,7 +95,7 @@ export interface Entrance {
   hstsLine(): Uint8Array | undefined
   /** The same: another way to the server (RFC 7838). Default: none. */
   altSvcLine?(): Uint8Array | undefined
-  /** Of all that comes in here. Default: only visitors do. */
+  /** The server that sent all requests of this connection. Default: they are of visitors. */
   readonly from?: PeerNote
   /** Whether requests get ids. Default: not. */
   isTraced?(): boolean

@@ -26,7 +26,7 @@ export interface Shortcut {
   begin(upstream: Upstream, visit: Visit): Exchange
 }
 
-/** A connection that may have one. */
+/** A connection that may have a shortcut. */
 export interface ShortcutChannel extends VisitChannel {
   readonly shortcut?: Shortcut | undefined
 }

@@ -112,7 +112,10 @@ export function longestResponseMs({ originTimeoutMs, maxResponseTimeoutMs }: Ser
   return isAny ? 0 : Math.max(originTimeoutMs, maxResponseTimeoutMs)
 }
 
-/** All bounds for these limits. A limit that an operator raises raises what is a multiple or a part of it. `fixed`: values that tests give. */
+/**
+ * All bounds for these limits. If an operator raises a limit, the bounds that are a multiple or a part of it also rise.
+ * `fixed`: values that tests give.
+ */
 export function boundsOf(limits: ServerLimits, fixed: Partial<FixedBounds> = {}): Bounds {
   const { maxVisitors, maxClients, maxStreams, maxTunnels, maxFlows, maxMessageBytes } = limits
   const needed: Partial<FixedBounds> = {

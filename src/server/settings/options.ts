@@ -279,17 +279,19 @@ export interface ServerLimits {
   readonly maxTargetBytes: number
   /**
    * The time from the first byte to the blank line of a request head, and for the next bytes of a body that the server stores
-   * completely: for an inbox, for all clients of a pool, or on the JSON wire. Default 15,000. If exceeded: 408. `0`: none.
+   * completely. Default 15,000. If exceeded: 408. `0`: none.
    */
   readonly headTimeoutMs: number
   /**
-   * The size of a request body, framing included, that every client of a pool gets: the server stores it until all have read
-   * it. Default 1,048,576, more than providers of webhooks send. If longer: `BODY_TOO_LARGE`.
+   * The size of a request body, framing included, that every client of a pool gets. Default 1,048,576, more than providers of
+   * webhooks send. If longer: `BODY_TOO_LARGE`.
    */
   readonly maxCopyBodyBytes: number
   /**
    * Connections of visitors at once, of all kinds, from `accept` on. Default 32,768: idle ones cost about 4 KB each, so that is
-   * some 130 MB. Fewer where the process may not open as many descriptors. If exceeded: a new connection that sends a request replaces an idle one, or gets 503 `VISITOR_LIMIT`; raw connections are cut. The control host still responds. An `error` event reports it at most once a minute.
+   * some 130 MB. Fewer where the process may not open as many descriptors. If exceeded: a new connection replaces an idle one,
+   * or gets 503 `VISITOR_LIMIT`; raw connections are cut. The control host still responds. An `error` event reports it at most
+   * once a minute.
    */
   readonly maxVisitors: number
   /**
@@ -301,8 +303,8 @@ export interface ServerLimits {
    */
   readonly maxAddressVisitors: number
   /**
-   * The number of new connections of one address per second, and of HTTP/2 requests that it gives up; addresses count as in `maxAddressVisitors`. Default
-   * 1,000: a tenth of what one core accepts. If exceeded: as `maxAddressVisitors`. `0`: none.
+   * The number of new connections of one address per second, and of HTTP/2 requests that it gives up. Default 1,000: a tenth of
+   * what one core accepts. If exceeded: as `maxAddressVisitors`. `0`: none.
    */
   readonly maxAddressRate: number
   /** A kept-alive visitor connection without a request. Default 75,000. If exceeded: closed. `0`: none. */
@@ -334,8 +336,9 @@ export interface ServerLimits {
    */
   readonly streamIdleMs: number
   /**
-   * Visitors of one UDP tunnel at once, by address and port. Default
-   * 1,024, a quarter of `maxStreams`, so that made-up addresses leave the client's other tunnels their streams. If exceeded: a flow without a reply gives way after a second, or the newest of the address with most; otherwise the new datagrams are dropped.
+   * Visitors of one UDP tunnel at once, by address and port. Default 1,024, a quarter of `maxStreams`, so that made-up
+   * addresses leave the client's other tunnels their streams. If exceeded: a flow without a reply gives way after a second, or
+   * the newest of the address with most; otherwise new datagrams are dropped.
    */
   readonly maxFlows: number
   /**

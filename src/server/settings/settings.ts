@@ -85,7 +85,7 @@ export interface ServerSettings {
   readonly limits: Bounds
   readonly fixed: Partial<FixedBounds>
   readonly addressBounds: AddressBounds
-  /** Whether `maxAddressVisitors` was not set: a server with few places gives one address fewer. */
+  /** Whether `maxAddressVisitors` was not set: then a server with few places lowers it. */
   readonly isAddressShareDefault: boolean
   /** The bounds for requests that wait for their clients after the start. */
   readonly startupBounds: AddressBounds

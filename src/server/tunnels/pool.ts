@@ -9,7 +9,7 @@ import type { Member } from './member.ts'
 
 /** Clients behind one name, those that are reconnecting included. */
 export const MAX_MEMBERS = 64
-/** Says which member a visitor had before. */
+/** Finds the member that served a visitor before. */
 export const MEMBER_COOKIE = 'lt_member'
 
 /** A member that takes a visitor; a code when all are unhealthy; `undefined` when none is there. */

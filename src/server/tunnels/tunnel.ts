@@ -290,7 +290,7 @@ export class Tunnel {
     this.tunnels.lanes.recall([this])
   }
 
-  /** Ends the wait of all that wait. */
+  /** Ends the wait of all visitors, with a member or a code. */
   release(outcome: Member | ErrorCode): void {
     this.#waits.finish(outcome)
   }

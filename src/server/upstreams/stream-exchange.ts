@@ -392,7 +392,7 @@ export class StreamExchange implements Exchange {
     if (!visit.write(bytes, start, end)) this.#isVisitorFull = true
   }
 
-  /** Gives the credit for bytes of the origin back, or later when the visitor cannot take more. */
+  /** Gives credit for bytes of the origin, at once or, if the visitor reads no more, later. */
   #account(taken: number): void {
     const before = Math.min(taken, this.#accountedBytes)
     this.#accountedBytes -= before

@@ -28,7 +28,7 @@ export interface StreamsContext {
   readonly idle: IdleStreams
   /** The app speaks HTTP/2, or it is another server's: these are in the place of the session, and there are no lanes. */
   readonly apps?: StreamsApps | undefined
-  /** Of the session. `undefined`: none. */
+  /** The lanes of the session, if it has any. */
   readonly lanes?: SessionLanes | undefined
   readonly tunnel: number
   readonly server: StreamsServer

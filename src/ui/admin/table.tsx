@@ -63,7 +63,7 @@ interface TableProps<Row> extends Omit<RowsProps<Row>, 'rows' | 'sorted'> {
   readonly matching?: number
   /** How it is sorted where the address does not say. */
   readonly usual?: string
-  /** Instead of rows. */
+  /** The text instead of rows. */
   readonly empty: string
 }
 

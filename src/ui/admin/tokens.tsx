@@ -192,7 +192,7 @@ function doings({ name, tunnels, clients }: TokenUse): readonly (MenuItem | unde
     undefined,
     confirmed('New secret…', {
       verb: `Rotate ${name}`,
-      text: 'The old one opens nothing any more.',
+      text: 'The old one stops working.',
       yes: () => act(shown(api.rotateToken(name)), `${name} has another secret.`),
     }),
     confirmed('Revoke…', {

@@ -114,7 +114,7 @@ export const api = {
     ),
   detail: (id: string, reveal: boolean) => read<ExchangeDetail>(`exchanges/${id}?${query({ reveal })}`),
   remove: (id: string, keepalive: boolean) => read(`exchanges/${id}`, { method: 'DELETE', keepalive }),
-  /** `keepalive`: the page goes away in the meantime. */
+  /** `keepalive`: the request continues when the page closes. */
   clear: (filter: string, upTo: string, keepalive: boolean) =>
     read(`exchanges?${query({ filter, upTo })}`, { method: 'DELETE', keepalive }),
   har: async (filter: string, reveal: boolean) => {

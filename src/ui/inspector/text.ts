@@ -15,7 +15,7 @@ export function textOf(bytes: Uint8Array, type: string): string {
   }
 }
 
-/** Most of it is bytes: a few wrong characters do not make a text binary. */
+/** Whether more than a tenth of the characters are not text. */
 export function isBinary(bytes: Uint8Array, type: string): boolean {
   const text = textOf(bytes.subarray(0, 4_096), type)
   const odd = text.match(/(?!\s)\p{Cc}|\ufffd/gu)?.length ?? 0
