@@ -40,14 +40,16 @@ test('a server without parts answers HTTP', async () => {
 
 test('a client without parts serves a server with all of them: many requests of one visitor, and none captured', async () => {
   await using server = await startServer()
-  const fetch = () => new Response('hello')
-  await using client = new CoreClient({ server: server.url, subdomain: 'app', fetch })
+  await using app = Bun.serve({ port: 0, hostname: '127.0.0.1', fetch: () => new Response('hello') })
+  const where = { port: app.port ?? 0, host: '127.0.0.1' }
+  await using client = new CoreClient({ server: server.url, subdomain: 'app', ...where })
   await client.connect()
   const agent = new Agent({ keepAlive: true, maxSockets: 1 })
   for (let count = 0; count < 30; count++)
     expect((await ask(server.port, 'app.localhost', { agent })).body).toBe('hello')
   agent.destroy()
   expect(() => client.exchanges).toThrow('captures nothing')
+  await expect(client.http({ fetch: () => new Response('') })).rejects.toThrow('no part for fetch')
 })
 
 test('a server without parts joins TCP connections', async () => {
