@@ -53,7 +53,7 @@ test.concurrent('nothing of a head that was left in the middle is left for the n
 })
 
 test.concurrent('a connection that never says anything is closed without a word', async () => {
-  await using raw = await rawTunnel({ server: { limits: { headTimeoutMs: 250 } } })
+  await using raw = await rawTunnel({ server: { limits: { idleTimeoutMs: 250 } } })
   const visitor = await raw.visit()
   expect(await visitor.end()).toBe('')
 })
