@@ -313,7 +313,7 @@ test('cluster: both servers have the flags of a cluster, and addresses of their 
   const { services } = Bun.YAML.parse(await textOf('cluster', 'compose.yaml')) as {
     services: Record<string, { command?: string; image: string }>
   } // as the file has it
-  const server = await (await idleProgram()).commands.find(command => command.name() === 'server')
+  const server = (await idleProgram()).commands.find(command => command.name() === 'server')
   for (const name of ['one', 'two']) {
     const words = services[name]?.command?.split(' ') ?? []
     expect(words).toContain(`http://${name}:8080`)
