@@ -32,6 +32,19 @@ test.each<[string, (options: object) => unknown, object, string]>([
     { port: 1, banana: 'a' },
     'TunnelClient has no option "banana".',
   ],
+  ...(
+    [
+      [{ routes: { '/a': { port: 1, prt: 2 } } }, 'routes: /a has no option "prt". Did you mean port?'],
+      [{ health: { pth: '/' } }, 'health has no option "pth".'],
+      [{ subdomain: 'a', inbox: { path: ['/x'] } }, 'inbox has no option "path". Did you mean paths?'],
+      [{ pool: { to: 'all', respons: 'first' } }, 'pool has no option "respons". Did you mean response?'],
+    ] as const
+  ).map(([more, says]): [string, (options: object) => unknown, object, string] => [
+    'within TunnelClient',
+    options => new TunnelClient(untyped(options)),
+    { port: 1, ...more },
+    says,
+  ]),
   // The README of localtunnels 0.2.
   [
     'TunnelClient',

@@ -2,8 +2,10 @@
 
 import { type Names, namesOf } from '../option-names.ts'
 import type {
+  HealthOptions,
   HttpTunnelOptions,
   OriginOptions,
+  RouteOptions,
   SharedTunnelOptions,
   TcpTunnelOptions,
   TlsTunnelOptions,
@@ -16,6 +18,12 @@ const SHARED: Names<SharedTunnelOptions> = namesOf<SharedTunnelOptions>()('token
 export const ORIGIN_NAMES: Names<OriginOptions> = namesOf<OriginOptions>()(
   'port host url unix fetch websocket folder spa later appInsecure appCa appServerName',
   'originConnectTimeoutMs hostHeader rewrite stripPrefix addPrefix',
+)
+
+export const ROUTE_NAMES: Names<RouteOptions> = { ...ORIGIN_NAMES, protocol: true }
+
+export const HEALTH_NAMES: Names<HealthOptions> = namesOf<HealthOptions>()(
+  'kind path intervalMs timeoutMs healthyAfter unhealthyAfter',
 )
 
 export const HTTP_NAMES: Names<HttpTunnelOptions> = {

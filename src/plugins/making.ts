@@ -3,7 +3,7 @@
 import type { Countries } from '../countries.ts'
 import { TunnelError } from '../errors.ts'
 import type { GuardDefinition, WaysDefinition } from '../guard.ts'
-import { PathRules } from '../http/path-rules.ts'
+import { PathRules } from '../paths/path-rules.ts'
 import type { Guard, GuardedTunnel, GuardMaker, HeaderLine, Refusal } from '../plugin.ts'
 import type { UsedLinks } from '../store.ts'
 import { Addresses } from './addresses.ts'

@@ -1,8 +1,8 @@
 // Sessions of browsers: signed cookies, and the sessions that ended early.
 
 import { randomBytes } from 'node:crypto'
-import { isSurelyBelow } from '../http/path-rules.ts'
 import { sha256 } from '../own-guard.ts'
+import { isSurelyBelow } from '../paths/path-rules.ts'
 import type { GuardedTunnel, UsedMarks } from '../plugin.ts'
 import { seal, unseal } from '../seal.ts'
 import type { UsedLinks } from '../store.ts'

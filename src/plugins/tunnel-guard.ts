@@ -2,7 +2,7 @@
 
 import { ERRORS } from '../errors.ts'
 import { GUARD_PATH } from '../guard.ts'
-import type { PathRules } from '../http/path-rules.ts'
+import type { PathRules } from '../paths/path-rules.ts'
 import type {
   Admittance,
   Allotment,

@@ -3,7 +3,7 @@
 import type { HttpTunnelOptions, VerifyOptions } from '../client/options.ts'
 import { TunnelError } from '../errors.ts'
 import type { PathSignInMethods } from '../guard.ts'
-import { PathRules, pathMatcher } from '../http/path-rules.ts'
+import { PathRules, pathMatcher } from '../paths/path-rules.ts'
 
 export const PROVIDERS = ['standard', 'stripe', 'github', 'slack', 'shopify'] as const
 export type Provider = (typeof PROVIDERS)[number]

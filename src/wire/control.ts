@@ -5,6 +5,11 @@ import { ERRORS } from '../errors.ts'
 import { isPublicUrl } from './public-url.ts'
 import type { GrantedKind } from './tunnel-kind.ts'
 
+/** The headers that can be translated: `location` has Content-Location too, `cookies` Domain and Path of Set-Cookie. */
+export const REWRITABLE = ['location', 'cookies', 'referer', 'origin', 'destination'] as const
+
+export type Rewritable = (typeof REWRITABLE)[number]
+
 /** The names that an app gets in place of those of its visitors. */
 export interface HostRewrite {
   /** The host (and port) that replaces the visitor's Host. */

@@ -29,11 +29,16 @@ async function suite(file: string, flags: string, env: Readonly<Record<string, s
 
 const T50 = '--quick --only t50 --peers direct,ours'
 
-testWith(['cc'], 'a suite whose tunnels work ends with 0', async () => {
-  const { code, printed } = await suite('speed.ts', T50)
-  expect(printed).not.toContain('error:')
-  expect(code).toBe(0)
-})
+testWith(
+  ['cc'],
+  'a suite whose tunnels work ends with 0',
+  async () => {
+    const { code, printed } = await suite('speed.ts', T50)
+    expect(printed).not.toContain('error:')
+    expect(code).toBe(0)
+  },
+  30_000,
+)
 
 /** What the run says when ours is broken in this way. */
 const WAYS = {

@@ -112,6 +112,16 @@ for (const [name, language, startProxy] of PROXIES)
       await using _server = start(serve, home)
       await _server.printed(/listening on port/)
       await using _proxy = await startProxy(blocks(language)[0] ?? '', here, dir.path, port)
+      // Traefik listens before it has read its routes.
+      const health = `https://127.0.0.1:${port}/tunnel/health`
+      const tls = { rejectUnauthorized: false, serverName: 'site.localhost' }
+      const asked = { headers: { host: `site.localhost:${port}` }, tls }
+      const isUp = () =>
+        fetch(health, asked).then(
+          ({ ok }) => ok,
+          () => false,
+        )
+      while (!(await isUp())) await Bun.sleep(10)
       const ca = ['--ca', `${dir.path}/fullchain.pem`]
       const loggedIn = await run(['bun', BIN, ...login, ...ca], home, `${token}\n`)
       expect([loggedIn.out, loggedIn.code]).toEqual([expect.stringContaining('accepts it'), 0])

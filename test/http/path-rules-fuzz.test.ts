@@ -2,8 +2,8 @@
 
 import { expect, test } from 'bun:test'
 import { posix } from 'node:path'
-import { PathRules } from '../../src/http/path-rules.ts'
-import { Rewriting } from '../../src/http/rewriting.ts'
+import { PathRules } from '../../src/paths/path-rules.ts'
+import { Rewriting } from '../../src/paths/rewriting.ts'
 import type { Rule } from '../../src/plugins/way.ts'
 import { countInputs, FUZZ, Random } from '../support/random.ts'
 

@@ -1,7 +1,7 @@
 // Which rule a path falls under, in every spelling that an app may take for the same path.
 
 import { expect, test } from 'bun:test'
-import { isSurelyBelow, PathRules } from '../../src/http/path-rules.ts'
+import { isSurelyBelow, PathRules } from '../../src/paths/path-rules.ts'
 import type { Rule, Way } from '../../src/plugins/way.ts'
 
 const way = (mark: string): Way => ({ kind: 'bearer', mark })

@@ -1,7 +1,8 @@
 // What an app calls itself becomes what its visitors call it, and the other way: header by header.
 
 import { describe, expect, test } from 'bun:test'
-import { REWRITABLE, type RewriteTerms, Rewriting } from '../../src/http/rewriting.ts'
+import { type RewriteTerms, Rewriting } from '../../src/paths/rewriting.ts'
+import { REWRITABLE } from '../../src/wire/control.ts'
 
 const PUBLIC = 'https://shop.tunnel.example'
 const HOST = 'shop.tunnel.example'

@@ -39,7 +39,9 @@ test.skipIf(process.platform !== 'linux').each([
   'on %s a dial that meets itself is refused, as any other to a port where nothing listens',
   async (_, dialHere) => {
     // Ports for `bind` are odd, those for `connect` even: the one beside a free one is hardly ever in use.
-    const port = freePort() & ~1
+    const free = Bun.listen({ hostname: '127.0.0.1', port: 0, socket: { data() {} } })
+    free.stop(true)
+    const port = free.port & ~1
     const outcomes = await outcomesOf(async () => {
       const socket = await dialHere({ host: '127.0.0.1', port }, DEAF)
       socket.terminate()

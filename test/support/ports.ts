@@ -1,9 +1,18 @@
 // Ports where nothing listens.
 
-/** One that was free a moment ago. */
+/** Below the range from which the system gives ports to all other tests, and from which tests give public ports to tunnels. */
+const FIRST_PORT = 10_000
+const PORTS = 10_000
+
+/** Returns a port that was free a moment ago, and that the system gives to nobody who asks for any. */
 export function freePort(): number {
-  const server = Bun.listen({ hostname: '127.0.0.1', port: 0, socket: { data() {} } })
-  const { port } = server
-  server.stop(true)
-  return port
+  for (;;) {
+    const port = FIRST_PORT + Math.floor(Math.random() * PORTS)
+    try {
+      Bun.listen({ hostname: '127.0.0.1', port, socket: { data() {} } }).stop(true)
+      return port
+    } catch {
+      // Something listens there: another one is tried.
+    }
+  }
 }

@@ -20,7 +20,7 @@ for (const [name, flags] of [
   ['towards the service', []],
   ['towards the visitor', ['-R']],
 ] as const)
-  testWith(['iperf3'], `iperf3 loses nothing at 20 Mbit/s, ${name}`, async () => {
+  testWith(['iperf3'], `every datagram of iperf3 arrives or is counted as dropped, ${name}`, async () => {
     const port = freePort()
     await using _iperf = Bun.spawn(['iperf3', '-s', '-B', '127.0.0.1', '-p', `${port}`], {
       stdout: 'ignore',
@@ -31,7 +31,8 @@ for (const [name, flags] of [
     await using tunnels = client(server.port)
     const tcp = await tunnels.tcp({ port, host: '127.0.0.1' })
     const remotePort = tcp.port ?? 0
-    await tunnels.udp({ port, remotePort })
+    const tunnel = await tunnels.udp({ port, remotePort })
+    const before = kernelDrops()
     const rate = ['-u', '-b', '20M', '-l', '1200', '-t', '1', '-J']
     const report = await run('iperf3', '-c', '127.0.0.1', '-p', `${remotePort}`, ...rate, ...flags)
     // The documented JSON output of iperf3.
@@ -41,10 +42,18 @@ for (const [name, flags] of [
     }
     expect(error).toBeUndefined()
     expect(end.sum.packets).toBeGreaterThan(1_000)
-    // A machine that is busy with other tests may lose a few in its kernel.
-    expect(end.sum.lost_packets).toBeLessThan(end.sum.packets / 20)
-    expect(server.getStats().droppedDatagrams).toBe(0)
+    // A busy machine may lose some, in full buffers of the kernel or of the tunnel: each of them is counted.
+    const dropped = server.getStats().droppedDatagrams + tunnel.droppedDatagrams
+    expect(end.sum.lost_packets).toBeLessThanOrEqual(kernelDrops() - before + dropped)
   })
+
+/** Datagrams that the kernel dropped, of all sockets of this machine, because a buffer was full. */
+function kernelDrops(): number {
+  const [names = '', values = ''] = readFileSync('/proc/net/snmp', 'latin1').match(/^Udp:.*$/gm) ?? []
+  const counts = values.split(' ')
+  const of = (name: string) => Number(counts[names.split(' ').indexOf(name)])
+  return of('InErrors') + of('SndbufErrors')
+}
 
 /** Looked up in the kernel's table: a connection would be a test for iperf3. */
 function isListening(port: number): boolean {

@@ -2,8 +2,8 @@
 
 import type { Command } from 'commander'
 import { TunnelError } from '../../errors.ts'
-import { REWRITABLE } from '../../http/rewriting.ts'
 import { parseHost } from '../../names.ts'
+import { REWRITABLE } from '../../wire/control.ts'
 import type { Actions } from '../actions.ts'
 import type { ShareSettings } from '../commands/share.ts'
 import { Flags } from '../settings/flags.ts'

@@ -1,8 +1,8 @@
 // The settings of an HTTP tunnel, from its options.
 
 import { TunnelError } from '../../errors.ts'
-import { REWRITABLE } from '../../http/rewriting.ts'
 import { isValidSubdomain, parseHost, slugOf } from '../../names.ts'
+import { checkNames } from '../../option-names.ts'
 import type { Dial } from '../../socket.ts'
 import {
   type HostRewrite,
@@ -14,7 +14,9 @@ import {
   MAX_HOSTS,
   MAX_INBOX_PATHS,
   MAX_ROUTES,
+  REWRITABLE,
 } from '../../wire/control.ts'
+import { ROUTE_NAMES } from '../option-names.ts'
 import type { HttpTunnelOptions, OriginOptions, RouteOptions } from '../options.ts'
 import type { Origin } from '../origins/origin.ts'
 import { type OwnOrigin, originOf } from '../origins/origin-of.ts'
@@ -73,6 +75,7 @@ export function httpTunnel(
 
 function inboxOf({ inbox }: HttpTunnelOptions, isNamed: boolean): Pick<TunnelSettings, 'inbox'> {
   if (inbox === undefined) return {}
+  checkNames(inbox, { paths: true, status: true }, 'inbox')
   if (!isNamed)
     throw new TunnelError('OPTION_INVALID', 'inbox is for a name that is asked for: there is no subdomain.')
   const wish: unknown = { paths: inbox.paths, status: inbox.status ?? 202 }
@@ -122,6 +125,7 @@ function routesOf(
     if (!isRoutePath(path) || /\/\.\.?(?:\/|$)/.test(path))
       throw new TunnelError('OPTION_INVALID', `routes: "${given}" is not a path such as /api.`)
     const options: RouteOptions = typeof where === 'number' ? { port: where } : where
+    checkNames(options, ROUTE_NAMES, `routes: ${path}`)
     if (options.later) throw new TunnelError('OPTION_INVALID', `routes: ${path} cannot come later.`)
     const origin = originOf(options, dial, ownOrigin, options.protocol)
     return { path, origin, rewrite: rewriteOf(options, origin), ...protocolOf(options) }
@@ -139,6 +143,7 @@ function httpPoolOf(
 ): Pick<TunnelSettings, 'pool' | 'poolResponse' | 'poolLabel'> {
   if (typeof pool !== 'object' || !('to' in pool))
     return { pool: affinityOf(pool, ['none', 'cookie', 'address']) }
+  checkNames(pool, { to: true, response: true, label: true }, 'pool')
   const { to, response, label } = pool
   if (to !== 'all') throw new TunnelError('OPTION_INVALID', `pool.to: "${String(to)}" is not "all".`)
   if (response !== undefined && !isPoolResponse(response))

@@ -3,7 +3,7 @@
 import { TunnelError } from '../../errors.ts'
 import type { GuardOptions } from '../../guard.ts'
 import { generateSubdomain, isValidSubdomain, slugOf } from '../../names.ts'
-import { whole } from '../../option-names.ts'
+import { checkNames, whole } from '../../option-names.ts'
 import { OwnGuard } from '../../own-guard.ts'
 import {
   type Affinity,
@@ -15,6 +15,7 @@ import {
 } from '../../wire/control.ts'
 import type { TunnelKind } from '../../wire/tunnel-kind.ts'
 import { positive } from '../limits.ts'
+import { HEALTH_NAMES } from '../option-names.ts'
 import type { HealthOptions, HttpTunnelOptions } from '../options.ts'
 import type { Origin } from '../origins/origin.ts'
 import type { HealthSettings } from './health.ts'
@@ -115,6 +116,7 @@ export function healthOf(
   origin: Origin,
   { hostHeader }: HostRewrite,
 ): HealthSettings {
+  checkNames(options, HEALTH_NAMES, 'health')
   const { path = '/', kind = options.path === undefined ? 'tcp' : 'http' } = options
   if (kind !== 'tcp' && kind !== 'http')
     throw new TunnelError('OPTION_INVALID', `health.kind must be tcp or http, not "${String(kind)}".`)

@@ -145,7 +145,7 @@ export const SERVER_ROWS = {
     'max-clients': ['1+', 'Clients connected at once', '`10000`'],
     'ping-interval': ['duration', 'The silence on a carrier after which the server sends a ping', '`10s`'],
     'dead-after': ['duration', 'The silence on a carrier after which the server closes it', '`25s`'],
-    'max-message': ['bytes 1+', 'The size of a JSON wire message in either direction', '`64MiB`'],
+    'max-message': ['bytes 1+', 'The size of a JSON wire message in either direction. Requests that the server collects for one client have twice that together; above it, the largest gets 503 `TUNNEL_BUSY`', '`64MiB`'],
     'drain-timeout': ['duration 0+', 'The time for which `stop()` waits for open requests', '`30s`'],
     'drain-idle': ['duration 0+', 'The time for which a kept-alive connection may have been idle when `stop()` closes it; an earlier request is served', '`1s`'],
   },

@@ -7,9 +7,9 @@
 
 import { eventLoop } from '../../event-loop.ts'
 import type { RequestHead } from '../../http/head.ts'
-import { pathMatcher } from '../../http/path-rules.ts'
 import type { Box, NewWebhook } from '../../inbox.ts'
 import { KeptBodies } from '../../kept-bodies.ts'
+import { pathMatcher } from '../../paths/path-rules.ts'
 import type { RequestRouter } from '../../server/contracts/front.ts'
 import type { PartServer } from '../../server/contracts/part.ts'
 import type { Table } from '../../server/contracts/tables.ts'

@@ -3,7 +3,7 @@
 import type { ErrorCode } from '../../errors.ts'
 import { latin1 } from '../../http/characters.ts'
 import { parseRequestHead, RequestHead } from '../../http/head.ts'
-import type { Rewriting } from '../../http/rewriting.ts'
+import type { Rewriting } from '../../paths/rewriting.ts'
 
 /** The head as the app is to get it, which is the given one if nothing changes; or why it gets none. */
 export function rewrittenHead(head: RequestHead, rewriting: Rewriting): RequestHead | ErrorCode {

@@ -1,7 +1,7 @@
 // Upstream in front of another one, whose app has other names than its visitors know. It lends nothing: such a tunnel has no lanes.
 
 import type { ErrorCode } from '../../errors.ts'
-import { type RewriteTerms, Rewriting } from '../../http/rewriting.ts'
+import { type RewriteTerms, Rewriting } from '../../paths/rewriting.ts'
 import {
   DEAD_EXCHANGE,
   type Exchange,

@@ -3,7 +3,7 @@
 import type { ErrorCode } from '../../errors.ts'
 import type { Hop } from '../../http/forward.ts'
 import type { RequestHead } from '../../http/head.ts'
-import type { Rewriting } from '../../http/rewriting.ts'
+import type { Rewriting } from '../../paths/rewriting.ts'
 import type { Ease, Rewrite, Visit } from '../../server/contracts/upstream.ts'
 import type { Socket, Splice, SpliceDone } from '../../socket.ts'
 import { rewrittenResponse } from './heads.ts'

@@ -5,7 +5,7 @@ import type { ExchangeRow } from '../../exchange.ts'
 import { isFilterFault, parseFilter } from '../../exchange-filter.ts'
 import { latin1 } from '../../http/characters.ts'
 import type { RequestHead } from '../../http/head.ts'
-import { hasOneReading, readingsOf } from '../../http/path-readings.ts'
+import { hasOneReading, readingsOf } from '../../paths/path-readings.ts'
 import type { Judge } from './judged-connection.ts'
 
 /** The facts that are known when a request is judged. */

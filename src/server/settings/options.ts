@@ -367,7 +367,10 @@ export interface ServerLimits {
    * The silence on a carrier after which the server closes it. Default 25,000. More than `pingIntervalMs`, or `OPTION_INVALID`.
    */
   readonly deadAfterMs: number
-  /** The size of a JSON wire message in either direction. Default 64 MiB, what existing clients accept. If exceeded: 413 or 501. */
+  /**
+   * The size of a JSON wire message in either direction. Requests that the server collects for one client have twice that together; above
+   * it, the largest gets 503 `TUNNEL_BUSY`. Default 64 MiB, what existing clients accept. If exceeded: 413 or 501.
+   */
   readonly maxMessageBytes: number
   /** The time for which `stop()` waits for open requests. Default 30,000. If exceeded: it is cut. `0`: at once. */
   readonly drainTimeoutMs: number

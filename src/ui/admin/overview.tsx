@@ -22,7 +22,7 @@ export function Overview() {
       <div class="titled">
         <h1>Overview</h1>
         <span class="quiet">
-          {(value?.servers.length ?? 1) > 1 && 'All servers: '}numbers of the last 5 minutes
+          {(value?.servers.length ?? 1) > 1 ? 'All servers, numbers' : 'Numbers'} of the last 5 minutes
           {value?.series.isKept === false
             ? '; no history, because admin.store is not set'
             : `, lines of the ${rangeText(place.value.range)}`}

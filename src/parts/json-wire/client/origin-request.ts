@@ -2,7 +2,7 @@
 
 import type { TunnelSettings } from '../../../client/tunnels/tunnel-settings.ts'
 import type { ErrorCode } from '../../../errors.ts'
-import type { Rewriting } from '../../../http/rewriting.ts'
+import type { Rewriting } from '../../../paths/rewriting.ts'
 import { decodeBody, type JsonRequest } from '../json.ts'
 
 /** The headers of framing and of this hop's connection, which are ours to decide. */

@@ -1,12 +1,8 @@
 // Names of an app that its visitors do not have, translated both ways: in headers, and in the paths that these and the request name. Bodies
 // are never changed.
 
+import type { Rewritable } from '../wire/control.ts'
 import { staysBelow } from './path-readings.ts'
-
-/** The headers that can be translated: `location` has Content-Location too, `cookies` Domain and Path of Set-Cookie. */
-export const REWRITABLE = ['location', 'cookies', 'referer', 'origin', 'destination'] as const
-
-export type Rewritable = (typeof REWRITABLE)[number]
 
 /** The names that an app uses for itself. */
 export interface RewriteTerms {

@@ -1,7 +1,7 @@
 // Which rule a request's path falls under, whatever spelling of the path the app takes for the same. Server and client judge by it.
 
 import { TunnelError } from '../errors.ts'
-import { asciiLowerCase } from './characters.ts'
+import { asciiLowerCase } from '../http/characters.ts'
 import { hasOneReading, isPlain, readingsOf, unescapeLetters } from './path-readings.ts'
 
 const MAX_OPEN = 100
