@@ -33,7 +33,7 @@ test('a server with a certificate of its own making: --ca and --insecure are nam
   expect(text).toContain('--insecure')
   expect(exitCode).toBe(3)
   expect(text).toContain('no authority that this system trusts has signed it')
-  expect(text).toContain('add it to the authorities of this system')
+  expect(text).toContain('Trust its authority with --ca <file> or in this system')
   const { stdout } = await finish(['doctor', '--server', address])
   expect(stdout).toContain('no authority that this system trusts has signed it')
   expect(stdout).toContain('add it to the authorities of this system')
