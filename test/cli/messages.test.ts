@@ -36,7 +36,7 @@ test('a server with a certificate of its own making: --ca and --insecure are nam
   expect(text).toContain('Trust its authority with --ca <file> or in this system')
   const { stdout } = await finish(['doctor', '--server', address])
   expect(stdout).toContain('no authority that this system trusts has signed it')
-  expect(stdout).toContain('add it to the authorities of this system')
+  expect(stdout).toContain('Trust its authority with --ca <file> or in this system')
   const ca = await file('ca.pem', own.cert)
   for (const more of [['--ca', ca], ['--insecure']]) {
     await using run = start(['--serve', folder, '--server', address, ...more])

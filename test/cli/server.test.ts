@@ -108,7 +108,7 @@ describe('server', () => {
     await run.printed(URL_LINE)
     run.kill('SIGTERM')
     expect(await run.exited).toBe(0)
-    expect(run.stderr.match(/Warning: .*everybody/g)).toHaveLength(1)
+    expect(run.stderr.match(/Warning: .*to everyone/g)).toHaveLength(1)
   })
 
   test.each(['127.0.0.1', 'localhost', '::1'])('without a token, on %s alone, says nothing', async host => {

@@ -35,7 +35,7 @@ for (const wire of WIRES) {
     const url = `https://127.0.0.1:${app.port}`
     expect(await visit(wire, { url })).toMatch(/another name|no authority/)
     expect(await visit(wire, { url, appServerName: 'nas.lan' })).toMatch(
-      /^The certificate of https:\/\/127\.0\.0\.1:\d+ is not trusted: no authority that this system trusts has signed it \(.+\)\. Trust the authority of its certificate with --app-ca \(appCa\), add it to the authorities of this system, or accept any certificate of the app with --app-insecure \(appInsecure\)\.$/,
+      /^The certificate of https:\/\/127\.0\.0\.1:\d+ is not trusted: no authority that this system trusts has signed it \(.+\)\. Trust its authority with --app-ca \(appCa\) or in this system, or accept any certificate of the app with --app-insecure \(appInsecure\)\.$/,
     )
     expect(await visit(wire, { url, appCa: authority.cert })).toEndWith(
       'Give a name that the certificate has with --app-server-name (appServerName).',

@@ -282,7 +282,7 @@ describe('a handshake that fails is one clear line:', () => {
   test('an unknown authority, another name, a certificate that has ended or not begun, another key', async () => {
     const unknown = await failure(await secure(own))
     expect(unknown).toMatch(
-      /^SERVER_UNTRUSTED The certificate of https:\S+ is not trusted: no authority that this system trusts has signed it \(.+\)\. Trust its authority with --ca <file>, add it to the authorities of this system, or accept any certificate with --insecure\.$/,
+      /^SERVER_UNTRUSTED The certificate of https:\S+ is not trusted: no authority that this system trusts has signed it \(.+\)\. Trust its authority with --ca <file> or in this system, or accept any certificate with --insecure\.$/,
     )
     const elsewhere = await makeCertificate(['elsewhere.test'])
     const name = await failure(await secure(elsewhere), { ca: elsewhere.cert })
