@@ -35,8 +35,12 @@ const MARKS: readonly { readonly tool: string; readonly keys: readonly string[];
 export function otherFile({ entries }: TableNode): Fault | undefined {
   if (entries.has('services')) return undefined
   const found = MARKS.find(({ keys, least }) => keys.filter(key => entries.has(key)).length >= least)
-  return found && faultOf(found.tool)
+  if (found) return faultOf(found.tool)
+  return RATHOLE.some(key => entries.get(key)?.node.kind === 'table') ? faultOf('rathole') : undefined
 }
+
+/** Its only tables. In a file of localtunnels, `server` is an address. */
+const RATHOLE = ['client', 'server']
 
 /** The same for a file that is known by its name alone: its syntax is none of ours. */
 export function otherName(path: string): Fault | undefined {

@@ -416,6 +416,16 @@ const OTHERS: readonly (readonly [string, string, string])[] = [
     'config.yml',
     'tunnel: 6ff42ae2\ncredentials-file: /root/x.json\ningress:\n  - service: http_status:404\n',
   ],
+  [
+    'rathole',
+    'client.toml',
+    '[client]\nremote_addr = "a:2333"\n[client.services.ssh]\nlocal_addr = "127.0.0.1:22"\n',
+  ],
+  [
+    'rathole',
+    'server.toml',
+    '[server]\nbind_addr = "0.0.0.0:2333"\n[server.services.ssh]\nbind_addr = "0.0.0.0:5202"\n',
+  ],
   ['localtunnels 0.2', 'localtunnels.config.ts', 'export default { localPort: 3000, verbose: true }\n'],
 ]
 
