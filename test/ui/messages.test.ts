@@ -69,7 +69,7 @@ describeWith(['chromium'], 'in a browser', () => {
     await page.locator('.mhead', { hasText: '1 of 2,600' }).waitFor()
     await page.getByLabel('Filter messages').fill('"n":1299')
     await page.locator('.msg', { hasText: '"n":1299' }).waitFor()
-    await page.locator('.msg button').click()
+    await page.locator('.msg', { hasText: '"n":1299' }).getByRole('button').click()
     await page.locator('.msg pre', { hasText: '"n": 1299' }).waitFor()
     // A WebSocket cannot be replayed, and a press says why.
     await page.getByRole('button', { name: 'Replay', exact: true }).click({ force: true })
