@@ -39,6 +39,8 @@ test('up does likewise, and says the reason for all services together', async ()
   await run.printed(/server unreachable, retrying\n/)
   await startServer(port)
   await run.printed(/: 2 services\n/)
+  // The URLs are on the other pipe: they may be read later.
+  for (const url of [/^a +http:/m, /^b +http:/m]) await run.printed(url)
   expect(run.stdout.split('\n').toSorted().slice(1)).toEqual([
     expect.stringMatching(/^a +http:/),
     expect.stringMatching(/^b +http:/),
