@@ -261,7 +261,9 @@ const SERVERS: readonly Column<ServerRow>[] = [
   measured('Errors', 'mid', recent => <Errors recent={recent} />),
   measured('p95', 'mid', recent => <Latency recent={recent} part={0.95} />),
   measured('Out/min', 'mid lo', recent => bytesText(recent.bytesOut, recent)),
-  measured('CPU', 'mid', ({ processors }) => processors && `${Math.round(100 * processors)} %`),
+  measured('CPU', 'mid', ({ processors }) =>
+    processors === undefined ? undefined : `${Math.round(100 * processors)} %`,
+  ),
   measured('Memory', 'mid', ({ memoryBytes }) => memoryBytes && bytes(memoryBytes)),
   {
     head: 'Up',
