@@ -7,7 +7,7 @@ import { checkNames } from '../option-names.ts'
 import { associate } from '../sockets/associate.ts'
 import { dial } from '../sockets/dial.ts'
 import { watchWorkers } from '../sockets/worker-faults.ts'
-import { stopped } from './carriers/carrier.ts'
+import { stopped, tooLate } from './carriers/carrier.ts'
 import { Servers } from './carriers/connect.ts'
 import type { Connection, ConnectionEvents } from './carriers/connection.ts'
 import { guardToken } from './carriers/server-address.ts'
@@ -423,9 +423,7 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
     } catch (error) {
       connection.terminate()
       if (signal.aborted) throw stopped()
-      throw isTooLate
-        ? new TunnelError('SERVER_UNREACHABLE', 'The tunnel server did not respond in time.')
-        : error
+      throw isTooLate ? tooLate() : error
     } finally {
       clearTimeout(timer)
       signal.removeEventListener('abort', stop)

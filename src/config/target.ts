@@ -27,12 +27,15 @@ export function splitTarget(given: string): { readonly extras: RouteExtras; read
   const [text = '', ...prefixes] = given.split(/,(?=(?:strip|add)-prefix=)/)
   const paths = prefixes.map(one => [`${one.split('-', 1)[0]}Prefix`, one.slice(one.indexOf('=') + 1)])
   const extras: RouteExtras = Object.fromEntries(paths)
+  const [address, protocol] = splitProtocol(text)
+  return { extras: { ...(protocol && { protocol }), ...extras }, address }
+}
+
+function splitProtocol(text: string): readonly [address: string, protocol?: 'h2c' | 'h2'] {
   const [, clear, unix, secure] = /^(?:h2c:\/\/(.*)|h2c\+(unix:.*)|h2:\/\/(.*))$/is.exec(text) ?? []
-  if (secure !== undefined) return { extras: { protocol: 'h2', ...extras }, address: `https://${secure}` }
-  const address = unix ?? (clear === undefined ? undefined : `http://${clear}`)
-  return address === undefined
-    ? { extras, address: text }
-    : { extras: { protocol: 'h2c', ...extras }, address }
+  if (clear !== undefined) return [`http://${clear}`, 'h2c']
+  if (unix !== undefined) return [unix, 'h2c']
+  return secure === undefined ? [text] : [`https://${secure}`, 'h2']
 }
 
 /** Parses `8080`, `host:8080`, `http://…`, `unix:/path`, and those of `splitTarget`. `undefined` for another text. */

@@ -17,7 +17,7 @@ import { INITIAL_WINDOW_BYTES, ReceiveWindow } from './windows.ts'
 
 /** The number of bytes that may arrive on a stream before its request's origin reads them: 20 Mbit/s over 100 ms. */
 export const STREAM_WINDOW_BYTES = 262_144
-/** The same for all streams of a connection: the bytes that wait here while origins do not read. */
+/** The number of bytes of all streams of a connection that wait here while origins do not read. */
 export const CONNECTION_WINDOW_BYTES = 1_048_576
 /** The maximum number of request bytes after its complete response: visitors that continue may end it themselves. */
 export const MAX_DROPPED_BYTES = 16_777_216

@@ -248,15 +248,15 @@ export class TerminalOutput implements Output {
    */
   #serviceLines(services: readonly ServiceEvent[]): string {
     const { bold, cyan, dim, green, yellow } = this.#palette
-    const marks = services.map(({ service }) => (this.#down.has(service) ? yellow('○') : green('●')))
-    const ends = services.map(({ service }) => (this.#down.has(service) ? yellow('  app down') : ''))
+    const down = services.map(({ service }) => this.#down.has(service))
+    const marks = down.map(isDown => (isDown ? yellow('○') : green('●')))
+    const ends = down.map(isDown => (isDown ? yellow('  app down') : ''))
     const names = services.map(({ service }) => cut(visible(service), MAX_SERVICE_COLUMNS))
     const nameColumns = Math.max(...names.map(widthOf))
     const urls = services.map(({ url }) => visible(url))
     const urlColumns = Math.max(...urls.map(widthOf))
     const apps = services.map(({ origin }) => visible(origin))
-    const isDown = services.some(({ service }) => this.#down.has(service))
-    const used = `  ● ${' '.repeat(nameColumns)}  ${' '.repeat(urlColumns)}  → ${isDown ? '  app down' : ''}`
+    const used = `  ● ${' '.repeat(nameColumns)}  ${' '.repeat(urlColumns)}  → ${down.includes(true) ? '  app down' : ''}`
     const left = this.#out.columns - used.length
     return services
       .map((_, at) => {
@@ -468,14 +468,9 @@ export class TerminalOutput implements Output {
       const since = forMs < 1_000 ? '' : `, ${formatDuration(forMs)}`
       const live =
         service === undefined ? '' : `${this.#known.size - this.#down.size} of ${this.#known.size} live  `
-      if (this.#down.size > 1)
-        return [
-          '○',
-          `${live}${[...this.#known]
-            .filter(name => this.#down.has(name))
-            .map(visible)
-            .join(', ')} down`,
-        ]
+      // The file gives the order, not the time at which each app went down.
+      const names = [...this.#known].filter(name => this.#down.has(name)).map(visible)
+      if (this.#down.size > 1) return ['○', `${live}${names.join(', ')} down`]
       return ['○', `${live}nothing on ${down.origin} yet${since}`]
     }
     const [order] = this.#orders.values()

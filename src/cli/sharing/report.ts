@@ -24,6 +24,7 @@ export interface Reporting {
 export function report(client: ClientEnd, to: Reporting): void {
   const { output, totals, inspect } = to
   const secrets = secretsOf(typeof inspect === 'object' ? inspect : {})
+  const masked = (path: string) => maskedQueries(path, secrets)
   const nameOf = (tunnel: string) => {
     const service = to.serviceOf?.(tunnel)
     return service === undefined ? {} : { service }
@@ -33,20 +34,16 @@ export function report(client: ClientEnd, to: Reporting): void {
   }
   client.on('request', ({ id, tunnel, host, method, path }) => {
     totals.began(id)
-    const request = { id, ...(host !== undefined && { host }), method, path: maskedQueries(path, secrets) }
+    const request = { id, ...(host !== undefined && { host }), method, path: masked(path) }
     output.event({ type: 'request', ...request, ...nameOf(tunnel) })
   })
   client.on('upgraded', ({ id, tunnel, host, method, path }) => {
-    const request = { id, ...(host !== undefined && { host }), method, path: maskedQueries(path, secrets) }
+    const request = { id, ...(host !== undefined && { host }), method, path: masked(path) }
     output.event({ type: 'upgraded', ...request, ...nameOf(tunnel) })
   })
   client.on('response', event => {
     totals.ended(event)
-    output.event({
-      ...responseEvent(event),
-      path: maskedQueries(event.path, secrets),
-      ...nameOf(event.tunnel),
-    })
+    output.event({ ...responseEvent(event), path: masked(event.path), ...nameOf(event.tunnel) })
     lookAfter(event.tunnel, event.error)
   })
   client.on('requests', counts => {

@@ -90,6 +90,10 @@ function codeOfStatus(status: number): ErrorCode {
   return status >= 500 || status === 408 || status === 429 ? 'SERVER_UNREACHABLE' : 'SERVER_REFUSED'
 }
 
+export function tooLate(): TunnelError {
+  return new TunnelError('SERVER_UNREACHABLE', 'The tunnel server did not respond in time.')
+}
+
 export function stopped(): TunnelError {
   return new TunnelError('STATE_INVALID', 'The client was disconnected while it was connecting.')
 }

@@ -14,6 +14,7 @@ import {
   refusalError,
   stopped,
   type TextCarrier,
+  tooLate,
 } from './carrier.ts'
 import { unreachable } from './unreachable.ts'
 
@@ -147,8 +148,7 @@ function urlHost(host = 'localhost'): string {
 }
 
 function failureOf(error: Error, request: CarrierRequest): TunnelError {
-  if (error.message.includes('handshake has timed out'))
-    return new TunnelError('SERVER_UNREACHABLE', 'The tunnel server did not respond in time.')
+  if (error.message.includes('handshake has timed out')) return tooLate()
   // The faults that `ws` finds in a 101.
   if (/^Invalid|^Server sent|^Missing/.test(error.message)) {
     return new TunnelError('SERVER_REFUSED', undefined, { cause: error })

@@ -153,8 +153,9 @@ export class AdminService {
     this.#book?.write()
     const { store } = this.#settings
     if (tunnel !== undefined) {
-      const far = await this.#far()?.trafficOf(tunnel, span)
-      if (this.#far() === undefined || far?.length === 0) return store?.traffic(span, 0, limit, tunnel)
+      const cluster = this.#far()
+      const far = cluster === undefined ? [] : await cluster.trafficOf(tunnel, span)
+      if (far?.length === 0) return store?.traffic(span, 0, limit, tunnel)
       return far && addedTraffic([...this.ownTraffic(span, 0, limit, tunnel), ...far]).slice(0, limit)
     }
     const isOwn = server === undefined || server === this.#server.servers?.node

@@ -228,7 +228,9 @@ async function tunnels(parts: Parts, query: URLSearchParams): Promise<Omit<Tunne
   const choices = Object.fromEntries(
     Object.entries(CHOICES).map(([name, choice]) => [name, all.filter(choice).length]),
   )
-  const clientsOf = (row: TunnelRow) => clients.filter(client => client.tunnels.includes(row.name))
+  const holds = clients.flatMap(client => client.tunnels.map(name => ({ name, client })))
+  const byTunnel = Map.groupBy(holds, ({ name }) => name)
+  const clientsOf = (row: TunnelRow) => (byTunnel.get(row.name) ?? []).map(({ client }) => client)
   const texts = (row: TunnelRow) => [
     row.name,
     row.token ?? '',

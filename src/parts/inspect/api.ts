@@ -128,13 +128,14 @@ export class InspectApi {
     const limit = limitOf(query, 100)
     const { capture, store } = this.#inspector
     capture.flush()
+    const showing = this.#showing(query)
     const exchanges: unknown[] = []
     let hasMore = false
     const older = store.newestFirst().filter(entry => entry.id < before)
     for await (const entry of this.#inspector.matching(filter, older, request.signal)) {
       hasMore = exchanges.length === limit
       if (hasMore) break
-      exchanges.push(rowOf(entry, this.#showing(query)))
+      exchanges.push(rowOf(entry, showing))
     }
     return json({ exchanges, hasMore })
   }

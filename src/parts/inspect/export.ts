@@ -61,6 +61,10 @@ function pathOf(entry: Entry, showing: Showing): string {
   return target.startsWith('/') ? target : `/${target}`
 }
 
+function urlOf(entry: Entry, showing: Showing, baseUrl: string): string {
+  return `${baseUrl}${pathOf(entry, showing)}`
+}
+
 /** Returns text if the bytes are UTF-8 without NUL. */
 function textBody(bytes: Uint8Array): string | undefined {
   try {
@@ -102,11 +106,8 @@ function curl(entry: Entry, showing: Showing, baseUrl: string): string {
   const words = [`curl -X ${shellWord(entry.method)}`]
   if (entry.method === 'HEAD') words[0] = 'curl --head'
   // A path such as /a/../b is sent unchanged.
-  words.push(
-    '--path-as-is',
-    '-g',
-    shellWord(`${baseUrl}${pathOf(entry, showing)}`.replaceAll(MASK, MASK_BYTES)),
-  )
+  const url = urlOf(entry, showing, baseUrl).replaceAll(MASK, MASK_BYTES)
+  words.push('--path-as-is', '-g', shellWord(url))
   // curl leaves a field with an empty value out, unless it ends with a semicolon.
   for (const { name, value } of sentFields(entry, showing))
     words.push(`-H ${shellWord(value === '' ? `${name};` : `${name}: ${value}`)}`)
@@ -182,7 +183,7 @@ function fetchCall(entry: Entry, showing: Showing, baseUrl: string): string {
   const cut = cutNote(entry)
   return [
     ...(cut === '' ? [] : [`// ${cut}`]),
-    `const answer = await fetch(${literal(`${baseUrl}${pathOf(entry, showing)}`)}, {`,
+    `const answer = await fetch(${literal(urlOf(entry, showing, baseUrl))}, {`,
     ...requestInit(entry, showing),
     '})',
     '',
@@ -282,7 +283,7 @@ function http(entry: Entry, showing: Showing): Uint8Array {
 
 export function harEntry(entry: Entry, showing: Showing, baseUrl: string): unknown {
   const row = rowOf(entry, showing)
-  const url = `${baseUrl}${pathOf(entry, showing)}`
+  const url = urlOf(entry, showing, baseUrl)
   const answer = answerOf(entry, showing).bytes
   const text = textBody(bodyOf(entry, showing))
   const list = (head: Uint8Array) => fieldsOf(head, showing).map(({ name, value }) => ({ name, value }))

@@ -45,6 +45,8 @@ export interface InspectorServer {
 
 export class Inspector extends Events<{ closed: undefined; failed: TunnelError }> {
   readonly settings: InspectSettings
+  /** Shows no secrets. */
+  readonly masked: Showing
   readonly store: ExchangeStore
   readonly capture: Capture
   readonly reports: Reports
@@ -59,6 +61,7 @@ export class Inspector extends Events<{ closed: undefined; failed: TunnelError }
   constructor(settings: InspectSettings, tunnels: ReadonlySet<Inspected>) {
     super()
     this.settings = settings
+    this.masked = { secrets: settings.secrets, reveals: false }
     this.tunnels = tunnels
     this.store = new ExchangeStore(settings)
     this.capture = new Capture(this.store, {
@@ -90,11 +93,6 @@ export class Inspector extends Events<{ closed: undefined; failed: TunnelError }
   /** The URL with the token behind `#`. `undefined` without a page. */
   get url(): string | undefined {
     return this.#server && `${this.#server.url}/#${this.#server.token}`
-  }
-
-  /** Shows no secrets. */
-  get masked(): Showing {
-    return { secrets: this.settings.secrets, reveals: false }
   }
 
   matches(filter: Filter, entry: Entry): boolean {

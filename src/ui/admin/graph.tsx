@@ -249,7 +249,7 @@ interface SparkProps {
   readonly isBad?: boolean
 }
 
-/** The same without axes, and without the current span, which is not over. */
+/** A graph without axes, and without the current span, which is not over. */
 export function Spark({ points: all, of, label, isBad = false }: SparkProps) {
   const points = all.at(-2) == null ? all : all.slice(0, -1)
   const most = Math.max(1e-9, ...points.map(point => (point ? of(point) : 0)))
