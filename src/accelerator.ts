@@ -146,7 +146,6 @@ export interface LaneHandler {
 }
 
 export interface LaneCounts {
-  /** Exchanges that are over. */
   readonly requests: number
   /** Bytes of their requests, as the visitor sent them, and of their responses, as it got them. */
   readonly bytesIn: number

@@ -8,7 +8,6 @@ export type Side = 'from' | 'to'
 /** An order of the main thread for a splice. */
 export interface SpliceOrder {
   readonly slot: number
-  /** The two descriptors. */
   readonly from: number
   readonly to: number
   readonly limitBytes: number

@@ -69,7 +69,6 @@ export class SharedSlots {
     Atomics.store(this.#order, 0, 0)
   }
 
-  /** The worker thread. */
   moved(slot: number, bytes: number): void {
     this.#numbers[NUMBERS * slot + MOVED] = bytes
     Atomics.store(this.#order, 0, 0)

@@ -1,6 +1,6 @@
 // The words that begin a command line: our own commands, those of other tunnels, and what a misspelt one was meant to be.
 
-import { TunnelError } from '../errors.ts'
+import { optionInvalid, type TunnelError } from '../errors.ts'
 import { nearest } from '../option-names.ts'
 import { commandHint, ofOtherTunnel, shareFlags } from './other-tunnels.ts'
 
@@ -60,5 +60,5 @@ export function unknownWord(word: string): TunnelError {
   const near = nearest(word, [...COMMANDS, 'start', 'serve'])
   const nearHint = near === undefined ? `Commands: ${COMMANDS.join(', ')}.` : `Did you mean ${near}?`
   const hint = commandHint([word]) ?? nearHint
-  return new TunnelError('OPTION_INVALID', `"${word}" is neither a port, a URL nor a command. ${hint}`)
+  return optionInvalid(`"${word}" is neither a port, a URL nor a command. ${hint}`)
 }

@@ -17,7 +17,6 @@ export type Handler = (request: Request) => Response | undefined | Promise<Respo
 
 /** A receiver of the bytes of a connection after its request was upgraded. */
 export interface Switched {
-  /** Bytes from the visitor. */
   received(bytes: Uint8Array): void
   /** The visitor sends no more. */
   ended(): void
@@ -68,7 +67,6 @@ const MAX_DROPPED_BYTES = 262_144
 
 const CONTINUE = ascii('HTTP/1.1 100 Continue\r\n\r\n')
 
-/** A request with its response. */
 interface Exchange {
   readonly body: RequestBody | undefined
   readonly abort: AbortController

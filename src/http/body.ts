@@ -335,7 +335,6 @@ export class BodyFramer {
     this.#gatheredBytes += end - start
   }
 
-  /** Hands out what was gathered. */
   #handOut(bytes: Uint8Array): void {
     const [start, end, gathered, gatheredBytes] = [
       this.#firstStart,

@@ -67,7 +67,6 @@ export class RequestHead {
   /** The protocols that it offers to switch to and that may be forwarded, in lower case. Empty for none. */
   upgrade = ''
   expectsContinue = false
-  /** The code of the refusal. */
   refusal: ErrorCode = 'BAD_REQUEST'
   /** The lines behind the first one, for forwarding. */
   readonly fields: Fields = new Fields()

@@ -60,7 +60,6 @@ export class LooseHead {
     }
   }
 
-  /** The strict text. */
   text(): Uint8Array {
     const text = `${this.lines.map(line => `${line}\r\n`).join('')}\r\n`
     const bytes = new Uint8Array(text.length)

@@ -43,7 +43,6 @@ export class Outbox {
     return larger
   }
 
-  /** The frames have left. */
   clear(): void {
     keep(this.bytes)
     this.bytes = EMPTY

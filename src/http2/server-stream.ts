@@ -53,7 +53,6 @@ export class ServerStream {
   isClosed = false
   /** Whether it waits until its own window grows. */
   isStarved = false
-  /** The rest of its request is dropped. */
   isDropping = false
   droppedBytes = 0
   /** Whether the peer has replied to the last PING about it. */

@@ -1,6 +1,6 @@
 // Which rule a request's path falls under, whatever spelling of the path the app takes for the same. Server and client judge by it.
 
-import { TunnelError } from '../errors.ts'
+import { optionInvalid, type TunnelError } from '../errors.ts'
 import { asciiLowerCase } from '../http/characters.ts'
 import { hasOneReading, isPlain, readingsOf, unescapeLetters } from './path-readings.ts'
 
@@ -140,5 +140,5 @@ function withSlash(path: string): string {
 }
 
 function invalid(what: string): TunnelError {
-  return new TunnelError('OPTION_INVALID', `guard ${what}.`)
+  return optionInvalid(`guard ${what}.`)
 }

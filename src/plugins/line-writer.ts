@@ -1,7 +1,7 @@
 // Lines in transit to a file or stdout, in the background: gathered while one write is in progress, dropped when too many wait.
 
 import { close, closeSync, fstatSync, openSync, renameSync, rmSync, write } from 'node:fs'
-import { TunnelError } from '../errors.ts'
+import { messageOf, optionInvalid } from '../errors.ts'
 import { LF } from '../http/characters.ts'
 
 export interface LineWriterOptions {
@@ -166,8 +166,7 @@ export class LineWriter {
   }
 
   #failed(cause: unknown): void {
-    const reason = cause instanceof Error ? cause.message : String(cause)
-    this.#fault = new Error(`lines were lost: ${reason}`, { cause })
+    this.#fault = new Error(`lines were lost: ${messageOf(cause)}`, { cause })
   }
 
   /**
@@ -208,8 +207,7 @@ export class LineWriter {
       this.#fileBytes = fstatSync(descriptor).size
       return descriptor
     } catch (cause) {
-      const reason = cause instanceof Error ? cause.message : String(cause)
-      throw new TunnelError('OPTION_INVALID', `The access log ${file} cannot be opened: ${reason}.`, {
+      throw optionInvalid(`The access log ${file} cannot be opened: ${messageOf(cause)}.`, {
         cause,
       })
     }

@@ -172,7 +172,6 @@ function reasonOf(error: unknown): string {
 
 /** A login in progress, as the visitor's browser keeps it. */
 export interface BegunLogin {
-  /** The name of its cookie. */
   readonly cookie: string
   readonly state: string
   readonly nonce: string

@@ -36,7 +36,6 @@ export class RateShare implements Allotment {
     this.#ask = ask
   }
 
-  /** Takes one if there is one. */
   take(now: number): boolean {
     this.#dropExpired(now)
     if (!this.#takeOne()) return false

@@ -89,7 +89,6 @@ export class SessionStore {
     this.#revoked = new Set(revoked)
   }
 
-  /** The sessions of this visitor that are in force. */
   of(visitor: Request): readonly Session[] {
     const now = Date.now()
     return this.#sealed(visitor).flatMap(sealed => {

@@ -38,7 +38,6 @@ export class Draining {
     return this.#parts.visitors.isEmpty
   }
 
-  /** Called when something has ended that the end may be waiting for. */
   #somethingEnded(): void {
     if (this.#whenIdle !== undefined && this.#isIdle) this.#whenIdle()
     if (this.#whenEmpty !== undefined && this.#isEmpty) this.#whenEmpty()

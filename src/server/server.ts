@@ -43,7 +43,6 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
   readonly #startupHold: StartupHold
   readonly #clientRegistry: ClientRegistry
   readonly #listeners: Listeners
-  /** The operations for the parts. */
   readonly #whole: WholeServer
   #stopWatchingWorkers: (() => void) | undefined
   #starting: Promise<void> | undefined
@@ -275,7 +274,7 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
 
   protected override listenersChanged(event: keyof TunnelServerEvents): void {
     if (event !== 'request' && event !== 'requests') return
-    this.#exchanges.isHeard = this.hasListeners('request') || this.hasListeners('requests')
+    this.#context.isHeard = this.hasListeners('request') || this.hasListeners('requests')
     this.#context.tunnels.routesChanged()
   }
 
@@ -339,7 +338,6 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
     await this.#draining.untilEmpty()
     this.#visitors.letGo()
     this.#admission.stop()
-    this.#exchanges.flush()
     context.faults.flush()
     context.deadlines.stop()
     this.#stopWatchingWorkers?.()

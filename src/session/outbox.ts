@@ -95,7 +95,6 @@ export class Outbox {
     if (stream.queue.length === 0) this.#appendEnd(stream)
   }
 
-  /** The stream got credit: it may have its turn. */
   credited(stream: Stream): void {
     if (stream.queue.length === 0) return
     this.#turns.add(stream)

@@ -24,9 +24,7 @@ export interface BindOptions {
   received(datagram: Uint8Array, port: number, address: string): void
   /** A datagram came that is one too many in this turn of the event loop. */
   dropped(): void
-  /** The kernel takes datagrams again. */
   drained(): void
-  /** A handler threw. */
   failed(error: Error): void
 }
 

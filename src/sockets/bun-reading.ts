@@ -35,7 +35,6 @@ export interface Source {
   readonly isRead: boolean
   /** The next bytes of bulk, or of what `requestTurn` was called for, are not read yet. */
   spliceable(): void
-  /** A handler threw. */
   failed(error: Error): void
 }
 
@@ -119,7 +118,6 @@ export class Reading {
     else setImmediate(() => this.turn())
   }
 
-  /** Called when its turn has come. */
   turn(): void {
     this.#isYielding = false
     if (this.#isPaused) return

@@ -8,7 +8,6 @@ export interface Lender {
   farSideEnded(): void
   /** Called when it is gone: calls its handler. */
   reportClosed(): void
-  /** A handler threw. */
   failed(error: Error): void
   /** The far side reset it. */
   broke(): void

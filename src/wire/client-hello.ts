@@ -216,7 +216,6 @@ class Bytes {
     this.#end = end
   }
 
-  /** Bytes left. */
   get size(): number {
     return this.#end - this.#at
   }

@@ -360,7 +360,6 @@ class Collector {
 
 /** A text message in pieces. They are decoded at its end: one that is cut before costs no more than its bytes. */
 class TextCollector {
-  /** Bytes so far. */
   length = 0
   readonly #small = new Collector()
   #pieces: Uint8Array[] = []

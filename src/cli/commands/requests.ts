@@ -23,7 +23,6 @@ export interface RequestsSettings extends Common {
 }
 
 export interface ReplaySettings extends Common {
-  /** The id, or `latest`. */
   readonly id: string
   readonly times: number
   /** Whether to edit it before it is sent. */
@@ -39,7 +38,6 @@ export interface WaitSettings extends Common {
 }
 
 export interface FixtureSettings extends Common {
-  /** The id, or `latest`. */
   readonly id: string
   readonly file: string
 }

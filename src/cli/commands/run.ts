@@ -1,16 +1,15 @@
 // `localtunnels run -- <command>`: a URL first, then the command that knows it, then the port that the command opens.
 
-import type { ChildProcess } from 'node:child_process'
+import { type ChildProcess, spawn } from 'node:child_process'
 import { constants } from 'node:os'
 import type { TunnelClientOptions } from '../../client/options.ts'
-import { TunnelError } from '../../errors.ts'
+import { optionInvalid, TunnelError } from '../../errors.ts'
 import { stateFolder } from '../../state-folder.ts'
 import { createClient, type ServerEnd } from '../ends.ts'
 import { EXIT } from '../exit-codes.ts'
 import { notify } from '../notify.ts'
 import { type Destination, serverOption } from '../settings/destination.ts'
 import { startEmbeddedServer } from '../sharing/embedded-server.ts'
-import { endWithUs } from '../sharing/last-watch.ts'
 import { familyOf, listeningPorts } from '../sharing/listening-ports.ts'
 import { accepts } from '../sharing/origin-watch.ts'
 import { onEnd } from '../sharing/patience.ts'
@@ -27,7 +26,6 @@ export interface RunSettings {
     TunnelClientOptions,
     'server' | 'token' | 'port' | 'host' | 'url' | 'unix' | 'fetch' | 'folder'
   >
-  /** The port of the app. `undefined` if it is to be found. */
   readonly port: number | undefined
   /** Whether the command does not start without a tunnel. */
   readonly isRequired: boolean
@@ -279,5 +277,24 @@ function killFamily(child: ChildProcess): void {
 
 function notStarted(program: string, error: NodeJS.ErrnoException): TunnelError {
   const why = error.code === 'ENOENT' ? 'there is no such program' : error.message
-  return new TunnelError('OPTION_INVALID', `${visible(program)} cannot be run: ${why}.`, { cause: error })
+  return optionInvalid(`${visible(program)} cannot be run: ${why}.`, { cause: error })
+}
+
+/** The time from SIGTERM to SIGKILL, in seconds. */
+const KILL_AFTER_S = 10
+/** The script whose standard input ends with the process that has the other end. */
+const SCRIPT = `read -r _; kill -s TERM -- "$1" && sleep ${KILL_AFTER_S} && kill -s KILL -- "$1"`
+
+/** Ends a process, or a negative process group, with this program. Returns what ends the watch. Not on Windows. */
+export function endWithUs(target: number): () => void {
+  if (process.platform === 'win32') return () => {}
+  // In a group of its own: a signal to ours is not for it.
+  const watch = spawn('sh', ['-c', SCRIPT, 'sh', `${target}`], {
+    stdio: ['pipe', 'ignore', 'ignore'],
+    detached: true,
+  })
+  // The command also runs if there is no `sh`.
+  watch.once('error', () => {})
+  watch.unref()
+  return () => void watch.kill('SIGKILL')
 }

@@ -107,7 +107,6 @@ class Up {
     if (!this.#run.stop.aborted) this.#configured(refusals)
   }
 
-  /** The file is another. */
   changed(): void {
     this.#changes.ask()
   }

@@ -2,7 +2,7 @@
 
 import { type CertificateFile, FileCertificates } from '../../certificates/files.ts'
 import type { ServerConfigOptions } from '../../config/server-config.ts'
-import { TunnelError } from '../../errors.ts'
+import { errorOf, optionInvalid } from '../../errors.ts'
 import { type ServerEnd, withGuards } from '../ends.ts'
 import type { Run } from '../run.ts'
 import { describe } from '../sharing/report.ts'
@@ -32,7 +32,7 @@ export class CertificateFiles implements CertificateSource {
 
   added({ tlsFiles: _files, ...options }: ServerConfigOptions): ServerConfigOptions {
     if (options.acme !== undefined)
-      throw new TunnelError('OPTION_INVALID', 'acme orders certificates: leave out --tls-cert and --tls-key.')
+      throw optionInvalid('acme orders certificates: leave out --tls-cert and --tls-key.')
     this.#options = options
     // A single certificate for all names needs no look into hellos: Bun's own TLS is cheaper for large transfers.
     const tls = this.#files.length === 1 ? this.#certificates.find('') : undefined
@@ -56,7 +56,7 @@ export class CertificateFiles implements CertificateSource {
   }
 
   #failed(cause: unknown): void {
-    const error = cause instanceof Error ? cause : new Error(String(cause))
+    const error = errorOf(cause)
     this.#output.event({ type: 'error', ...describe(error) })
   }
 }

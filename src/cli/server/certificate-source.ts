@@ -1,7 +1,7 @@
 // Contract: where `localtunnels server` gets certificates from. Loaded when flags or a file ask for one.
 
 import type { ServerConfigOptions } from '../../config/server-config.ts'
-import { TunnelError } from '../../errors.ts'
+import { optionInvalid } from '../../errors.ts'
 import type { ServerEnd } from '../ends.ts'
 import type { Run } from '../run.ts'
 
@@ -26,5 +26,5 @@ export async function openSource(
 /** Refuses a source for a server that started without one. */
 export function refuseSource({ acme }: ServerConfigOptions): void {
   if (acme === undefined) return
-  throw new TunnelError('OPTION_INVALID', 'acme begins with the server: start it again for that.')
+  throw optionInvalid('acme begins with the server: start it again for that.')
 }

@@ -28,7 +28,6 @@ interface Running {
   /** The tunnel. `undefined` until it is granted. */
   tunnel: TunnelEnd | undefined
   watch: OriginWatch | undefined
-  /** The URL that was shown last. */
   url: string
   /** Whether it is not wanted any more, possibly before it was granted. */
   isGone: boolean
@@ -130,7 +129,6 @@ export class Services {
     return [...this.#running.values()].filter(({ tunnel }) => tunnel !== undefined).length
   }
 
-  /** The client ends, and all that it had with it. */
   stop(): void {
     for (const running of this.#running.values()) {
       running.isGone = true

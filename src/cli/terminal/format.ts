@@ -1,7 +1,5 @@
 // Numbers and foreign text as a human reads them on a terminal.
 
-import { widthOf } from './width.ts'
-
 /** Returns `812 B`, `4.1 kB`, `12 MB`: decimal units, two significant digits. */
 export function formatBytes(bytes: number): string {
   if (bytes < 1_000) return `${bytes} B`
@@ -88,4 +86,23 @@ export function wrapped(text: string, columns: number): readonly string[] {
     else lines.push(word)
   }
   return lines
+}
+
+/** A pattern for East Asian wide characters and pictures; roughly UAX #11, which Node has no function for. */
+const WIDE =
+  /\p{Emoji_Presentation}|\ufe0f|[\u1100-\u115f\u2e80-\u303e\u3041-\ua4cf\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff00-\uff60\uffe0-\uffe6]|[\u{20000}-\u{3fffd}]/u
+
+export function widthOf(text: string): number {
+  return typeof Bun === 'undefined' ? approximateWidth(text) : Bun.stringWidth(text)
+}
+
+/**
+ * Returns the width: one or two columns for what a reader takes for one character. Controls are not among them: they are
+ * escaped before.
+ */
+export function approximateWidth(text: string): number {
+  if (/^[\x20-\x7e]*$/.test(text)) return text.length
+  let width = 0
+  for (const { segment } of new Intl.Segmenter().segment(text)) width += WIDE.test(segment) ? 2 : 1
+  return width
 }

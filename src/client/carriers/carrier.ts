@@ -1,6 +1,6 @@
 // Contract: how a client gets a carrier to its server. Implementations: carriers/direct.ts, carriers/ws.ts.
 
-import { ERRORS, type ErrorCode, TunnelError } from '../../errors.ts'
+import { ERRORS, type ErrorCode, optionInvalid, TunnelError } from '../../errors.ts'
 import type { Carrier, CarrierHandler } from '../../session/carrier.ts'
 import type { Address } from '../../socket.ts'
 import { VERSION } from '../../version.ts'
@@ -27,7 +27,6 @@ export interface CarrierRequest {
   readonly timeoutMs: number
   /** The proxy on the way, for messages. */
   readonly proxyLabel?: string | undefined
-  /** Ends the attempt. */
   readonly signal: AbortSignal
   /** The maximum length of a text message in bytes. Default 0: text ends the carrier. */
   readonly maxTextBytes?: number
@@ -50,7 +49,6 @@ export const MAX_REFUSAL_BYTES = 4_096
 /** The response of the server instead of 101: the `cause` of the TunnelError. */
 export class UpgradeRefusal extends Error {
   readonly status: number
-  /** The beginning of the response's body. */
   readonly body: string
 
   constructor(status: number, body: string) {
@@ -103,7 +101,7 @@ export function carrierHeaders({ token }: CarrierRequest): Readonly<Record<strin
   const agent = { 'User-Agent': `localtunnels/${VERSION}` }
   if (token === undefined) return agent
   if (!/^[\x21-\x7e]+$/.test(token)) {
-    throw new TunnelError('OPTION_INVALID', 'The token has characters other than visible ASCII.')
+    throw optionInvalid('The token has characters other than visible ASCII.')
   }
   return { ...agent, Authorization: `Bearer ${token}` }
 }

@@ -65,7 +65,6 @@ export interface VisitorSeen {
   readonly remotePort: number
 }
 
-/** A report that it is closed. */
 export interface VisitorGone {
   readonly id: number
   readonly durationMs: number
@@ -80,7 +79,6 @@ export interface ConnectionEvents {
   /** The request of this number became a WebSocket. */
   switched(id: number): void
   response(report: ResponseSeen): void
-  /** Requests that were not reported one by one. */
   requests(counts: UnreportedRequests): void
   /** The server took the tunnel of this number back. */
   revoked(tunnel: number, error: TunnelError): void

@@ -37,7 +37,6 @@ export class Links implements TrunkLinks {
   #refusedUntil = 0
   #cancelSweep: (() => void) | undefined
   readonly #stopping = new AbortController()
-  /** Links that were idle at the last sweep. */
   #idle = new Set<Link>()
 
   /** Makes the links. `way` is `undefined` if the server can only be reached as the carrier reached it. */

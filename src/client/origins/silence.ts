@@ -1,7 +1,7 @@
 // An app that closes the connection without a byte of a response, or with a TLS alert, may expect TLS: OpenSSL says nothing
 // to a request in plain HTTP.
 
-import { TunnelError } from '../../errors.ts'
+import { errorOf, TunnelError } from '../../errors.ts'
 import type { Address, Dial, Socket, SocketHandler } from '../../socket.ts'
 import { speaksTls } from './tls-check.ts'
 
@@ -127,7 +127,7 @@ class SilentConnection {
     try {
       for (const one of waiting) one()
     } catch (error) {
-      this.#explain(error instanceof Error ? error : new Error(String(error)))
+      this.#explain(errorOf(error))
     }
   }
 }

@@ -6,13 +6,10 @@ import type { Scheduler } from '../../session/scheduler.ts'
 import type { Socket, SocketHandler } from '../../socket.ts'
 import type { Origin } from '../origins/origin.ts'
 
-/** The settings of a check, with all defaults. */
 export interface HealthSettings {
   readonly kind: 'tcp' | 'http'
-  /** The path and host of the check. */
   readonly path: string
   readonly host: string
-  /** The app speaks HTTP/2. */
   readonly isHttp2?: boolean
   readonly intervalMs: number
   readonly timeoutMs: number
@@ -25,7 +22,6 @@ export interface HealthProbe {
   readonly bytes: Uint8Array
   /** The next bytes of the app: status of the final response; 0 when it has not come, -1 when it is invalid. */
   read(piece: Uint8Array): number
-  /** The fault of an invalid response. */
   readonly fault: string
 }
 

@@ -16,7 +16,6 @@ const ONLY_READ: ReadonlySet<string> = new Set(['/', '/health', '/metrics'])
 /** A ban of ten years is one without limit. */
 const MAX_BAN_SECONDS = 315_360_000
 
-/** A parsed request. */
 interface Asked {
   readonly request: Request
   readonly query: URLSearchParams

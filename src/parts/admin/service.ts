@@ -1,6 +1,6 @@
 // The operations of the operator on a server, whether by the API or by a command.
 
-import { type ErrorCode, TunnelError } from '../../errors.ts'
+import { type ErrorCode, errorOf, TunnelError } from '../../errors.ts'
 import { addToken, type NewToken, rotateToken } from '../../kept-tokens.ts'
 import type { AuditEntry, Ban, Span, Traffic } from '../../operations.ts'
 import type { Observer } from '../../plugin.ts'
@@ -80,8 +80,7 @@ export class AdminService {
     this.#book?.stop()
   }
 
-  readonly failed = (cause: unknown): void =>
-    this.#server.failed(cause instanceof Error ? cause : new Error(String(cause)))
+  readonly failed = (cause: unknown): void => this.#server.failed(errorOf(cause))
 
   /** A token at the listener was not the right one. */
   refused(remoteAddress: string, code: ErrorCode): void {

@@ -13,7 +13,6 @@ const MAX_QUESTIONS = 1_000
 /** The maximum number of repetitions of a question that a change overtook. */
 const MAX_AGAIN = 2
 
-/** A question in progress. */
 interface Asked {
   /** The server that has the name, from a change: the reply may be older. */
   node?: string

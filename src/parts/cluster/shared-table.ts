@@ -2,6 +2,7 @@
 
 import { randomBytes } from 'node:crypto'
 import type { DirectoryTables, TableEntry } from '../../directory.ts'
+import { errorOf } from '../../errors.ts'
 import type { Table } from '../../server/contracts/tables.ts'
 
 /** The time in milliseconds for which a removal is remembered: a server that was away for longer may bring the entry back. */
@@ -142,7 +143,7 @@ export class SharedTable implements Table {
       try {
         changed()
       } catch (cause) {
-        this.#failed(cause instanceof Error ? cause : new Error(String(cause)))
+        this.#failed(errorOf(cause))
       }
   }
 

@@ -61,7 +61,6 @@ export class Tables {
     for (const table of this.#tables.values()) table.forgetExpired()
   }
 
-  /** Entries of each table, by its name. */
   sizes(): ReadonlyMap<string, number> {
     return new Map([...this.#tables].map(([name, { size }]) => [name, size]))
   }

@@ -3,13 +3,13 @@
 import { statSync } from 'node:fs'
 import { resolve } from 'node:path'
 import type { Origin } from '../../client/origins/origin.ts'
-import { TunnelError } from '../../errors.ts'
+import { messageOf, optionInvalid } from '../../errors.ts'
 import { HandlerOrigin } from './origin.ts'
 
 /** A folder that is there; anything else is `OPTION_INVALID`. Afterwards it may come and go. */
 export function folderOrigin(folder: string, isSpa: boolean): Origin {
   const problem = problemOf(folder)
-  if (problem !== undefined) throw new TunnelError('OPTION_INVALID', `Cannot serve "${folder}": ${problem}.`)
+  if (problem !== undefined) throw optionInvalid(`Cannot serve "${folder}": ${problem}.`)
   // Wherever the program goes from here.
   const root = resolve(folder)
   let answer: ((request: Request) => Promise<Response>) | undefined
@@ -27,6 +27,6 @@ function problemOf(folder: string): string | undefined {
     if (stats === undefined) return 'there is no such folder'
     return stats.isDirectory() ? undefined : 'it is not a folder'
   } catch (error) {
-    return error instanceof Error ? error.message : String(error)
+    return messageOf(error)
   }
 }

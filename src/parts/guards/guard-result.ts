@@ -7,7 +7,6 @@ import { keepOpen } from '../../server/routing/keep-open.ts'
 import { answerLinesOf, applyPasses, hidesAdded, namesOf, restoreHead } from './guards.ts'
 
 export class GuardResult {
-  /** Lines for the head of the response; `undefined`: none. */
   readonly answerLines: Uint8Array | undefined
   readonly middlewares: readonly Middleware[]
   /** The visitor's head hides a line that a guard has added: it must not be forwarded. */

@@ -238,7 +238,6 @@ export class Http2Channel extends QueuedStream {
     return undefined
   }
 
-  /** A piece of the body. */
   received(bytes: Uint8Array, start: number, end: number): string | undefined {
     if (this.#phase === 'switched') {
       this.#payloadBytes += end - start

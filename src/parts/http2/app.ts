@@ -57,7 +57,6 @@ export interface AppHost {
   known(takesUpgrades: boolean): void
 }
 
-/** A stream of HTTP/2, and whose it is. */
 export class Http2Side {
   readonly id: number
   readonly channel: Http2Channel
@@ -162,7 +161,6 @@ export class Http2App implements FrameHandler, Deadline {
     return this
   }
 
-  /** The channel asks no more. */
   forget(channel: Http2Channel): void {
     this.#undecided.delete(channel)
   }

@@ -76,7 +76,6 @@ export class StreamChannel
     stream.handler = this
   }
 
-  /** Called when its head came. */
   begin(fields: FieldList, isLast: boolean): void {
     if (fields.isTooLarge) return this.refuse('HEAD_TOO_LARGE')
     // The field of the head itself, unchanged until the exchange is over.

@@ -21,7 +21,6 @@ const MAX_AWAY = 5
 /** The app did not get it: that is not a response, and another try is always worth while. */
 const AGAIN: ReadonlySet<number> = new Set([0, 408, 425, 429])
 
-/** The inbox that they are of. */
 export interface DeliveriesHost {
   isThere(name: string, owner: string): boolean
   count(outcome: 'delivered' | 'dropped'): void

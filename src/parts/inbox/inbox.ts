@@ -155,7 +155,6 @@ export class Inbox {
 
   // ── Deliveries ─────────────────────────────────────────────────────────────────────────────────────────────
 
-  /** The client is here. */
   #begin(name: string, owner: string): void {
     const delivers = this.#delivers(name)
     const go = (does: boolean): void => {

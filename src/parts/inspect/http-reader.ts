@@ -51,7 +51,6 @@ export class HttpReader {
     | undefined
   #events: EventsReader | undefined
   #shownAt = 0
-  /** The time of the bytes that are read now. */
   #now = 0
   /** The next request is not to be captured, or what came is not HTTP. */
   isOver = false

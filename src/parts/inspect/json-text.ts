@@ -16,7 +16,6 @@ export interface JsonEntry {
 }
 
 export interface JsonFault {
-  /** The index of the character. */
   readonly at: number
   /** A comma, a value, … */
   readonly expected: string

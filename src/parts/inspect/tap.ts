@@ -18,7 +18,6 @@ export async function connectTapped(origin: Origin, handler: SocketHandler, flow
 }
 
 class TappedSocket implements Socket {
-  /** The handler that the origin's connection calls. */
   readonly handler: SocketHandler
   readonly #flow: Flow
   /** The socket, set before anything but events has the connection. */

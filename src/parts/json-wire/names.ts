@@ -18,7 +18,6 @@ interface Registered {
 }
 
 export class JsonNames {
-  /** A name was granted, now or before. */
   hasRegistered = false
   readonly #host: ClientHost
   readonly #owner: JsonConnection

@@ -120,21 +120,17 @@ export class JsonUpstream implements TunnelUpstream {
 }
 
 type Phase =
-  /** The request arrives. */
   | 'collecting'
-  /** The request was sent. */
   | 'waiting'
   /** The response is in transit to the visitor. */
   | 'answering'
   | 'over'
 
 interface JsonExchangeOwner {
-  /** Whether it may keep what it has. */
   hasRoom(): boolean
   ended(): void
 }
 
-/** A request and its response. */
 export class JsonExchange implements Exchange, Deadline {
   dueTick = 0
   readonly visitor: string

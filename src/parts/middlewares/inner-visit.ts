@@ -2,7 +2,7 @@
 
 import { copyOf } from '../../bytes.ts'
 import { deferred } from '../../deferred.ts'
-import type { ErrorCode } from '../../errors.ts'
+import { type ErrorCode, errorOf } from '../../errors.ts'
 import { errorAnswer } from '../../http/error-answer.ts'
 import { CONNECTION_NAMES } from '../../http/field-names.ts'
 import type { Hop } from '../../http/forward.ts'
@@ -39,7 +39,6 @@ export class InnerVisit implements Visit {
   /** The visitor's body has a length and comes untouched: the app gets the length as well. */
   readonly #keepsLength: boolean
   readonly #answer: InnerAnswer
-  /** The destination of the request. */
   #served: Served | undefined
   #exchange: Exchange | undefined
   #isOver = false
@@ -92,7 +91,6 @@ export class InnerVisit implements Visit {
     return this.#answer.upgrade
   }
 
-  /** Whether the app's side has all of the request. */
   get isRequestSent(): boolean {
     return this.#isRequestSent
   }
@@ -149,7 +147,7 @@ export class InnerVisit implements Visit {
       if (this.#isOver) return
       this.#over()
       exchange.abandoned()
-      this.#answer.fail(error instanceof Error ? error : new Error(String(error)))
+      this.#answer.fail(errorOf(error))
     }
   }
 

@@ -12,7 +12,6 @@ export interface SlotRule {
   readonly queueTimeoutMs: number
 }
 
-/** A request. */
 export interface Holder extends Taker {
   readonly visitor: string
 }
@@ -23,7 +22,6 @@ type Called = (code: ErrorCode | undefined) => void
 export class Slots {
   readonly #rule: SlotRule
   readonly #queue: Waits<ErrorCode | undefined>
-  /** Requests that have a place. */
   readonly #inside = new Takers()
   #taken = 0
   /** Places that are free and not handed on yet, while one after the other is called. */
@@ -34,7 +32,6 @@ export class Slots {
     this.#queue = new Waits<ErrorCode | undefined>(deadlines, 'TUNNEL_BUSY')
   }
 
-  /** Requests that wait. */
   get queued(): number {
     return this.#queue.size
   }

@@ -2,12 +2,11 @@
 // the time that the app has for the response.
 
 import { ERRORS, type ErrorCode } from '../../errors.ts'
-import type { Clock } from '../../server/contracts/clock.ts'
+import type { Clock, Deadline } from '../../server/contracts/clock.ts'
 import { type Route, refusal } from '../../server/contracts/front.ts'
 import type { Ending, Follower, Router, TunnelRequest } from '../../server/contracts/layer.ts'
 import { isFailure } from '../../server/routing/reports.ts'
 import { networkOf } from '../../wire/ip-address.ts'
-import { AnswerDeadline } from './answer-deadline.ts'
 import type { Pressure } from './pressure.ts'
 import type { Holder } from './slots.ts'
 
@@ -127,4 +126,27 @@ export class UnderPressure implements Follower, Holder {
 function verdict(status: number, code: ErrorCode | undefined): boolean | undefined {
   const isVisitors = code !== undefined && ERRORS[code].fault === 'visitor'
   return status === 0 || isVisitors ? undefined : isFailure(status, code)
+}
+
+export class AnswerDeadline implements Deadline {
+  dueTick = 0
+  readonly #deadlines: Clock
+  readonly #over: () => void
+
+  /** Calls `over` when `ms` are over, unless it is stopped before. */
+  constructor(deadlines: Clock, ms: number, over: () => void) {
+    this.#deadlines = deadlines
+    this.#over = over
+    deadlines.watch(this)
+    deadlines.arm(this, ms)
+  }
+
+  expired(): void {
+    this.stop()
+    this.#over()
+  }
+
+  stop(): void {
+    this.#deadlines.forget(this)
+  }
 }

@@ -2,7 +2,6 @@
 
 import type { Shape, ShapedTurn } from './shaping.ts'
 
-/** Where they come from. */
 export interface ShapedSource {
   pause(): void
   resume(): void

@@ -3,7 +3,6 @@
 import { type Account, SendQueue, type Writing } from '../../bytes.ts'
 import type { Shape, ShapedTurn } from './shaping.ts'
 
-/** Where they go. */
 export interface ShapedTarget {
   /** Takes all of bytes[start, end), and keeps what the visitor has no room for. `false`: stop until `drained`. */
   write(bytes: Uint8Array, start: number, end: number): boolean
@@ -41,7 +40,6 @@ export class ShapedOutput implements ShapedTurn, Writing {
     return count
   }
 
-  /** There is room again. */
   turn(): void {
     this.#isTurn = true
     this.#unsent.flush(this)

@@ -248,7 +248,6 @@ class JudgedConnection implements Socket, Portion {
     this.#refuse({ code: 'TUNNEL_BUSY', detail: 'Too many requests are kept until they are complete.' })
   }
 
-  /** Nothing is kept any more. */
   #forget(): void {
     this.#text = EMPTY
     this.#body = []
@@ -268,7 +267,6 @@ class JudgedConnection implements Socket, Portion {
     this.#keptBytes = 0
   }
 
-  /** The request is complete. */
   #decide(): void {
     const { head } = this.#request
     const body = this.#keptBody()

@@ -6,7 +6,6 @@ import type { BanList } from '../../operations.ts'
 import { Turns } from '../../session/turns.ts'
 import { Shares } from '../../shares.ts'
 import type { Arrival } from '../contracts/front.ts'
-import type { ServerEvents } from '../contracts/server-events.ts'
 import type { Servers } from '../contracts/servers.ts'
 import { Deadlines } from '../limits/deadlines.ts'
 import { Quotas } from '../limits/quotas.ts'
@@ -26,6 +25,7 @@ export class ServerContext {
   /** The settings, replaced as a whole by `reload()`: read them when you need them. */
   settings: ServerSettings
   state: ServerState = 'idle'
+  isHeard = false
   /** Names the UDP port for HTTP/3, with its CRLF; `undefined`: there is none. */
   altSvcLine: Uint8Array | undefined
   /** No visitor comes in any more: from now on each response is the last on its connection. */
@@ -39,7 +39,6 @@ export class ServerContext {
   readonly tunnels: Tunnels = new Tunnels(() => this.limits, this.deadlines)
   /** The parts around the routing of requests, installed by the maker of the server. */
   readonly parts: Parts = new Parts()
-  /** The others of its cluster; `undefined`: there are none. */
   servers: Servers | undefined
   bans: BanList | undefined
   /** Sockets that listened before the server did; `undefined`: it was given none. */
@@ -120,7 +119,6 @@ export class ServerContext {
     return !destination.isBelow || tunnel.mayCertify(host, domains)
   }
 
-  /** Returns the owner of the tunnel of this host. `undefined` if there is none. */
   ownerOfHost(host: string): string | undefined {
     const destination = this.destinationOf(host)
     if (destination.kind !== 'tunnel') return undefined
@@ -183,4 +181,8 @@ export class ServerContext {
   somethingEnded(): void {
     this.whileDraining?.()
   }
+}
+
+export interface ServerEvents {
+  emit<Name extends keyof TunnelServerEvents>(event: Name, payload: TunnelServerEvents[Name]): void
 }

@@ -1,4 +1,4 @@
-// Contract: lanes, the quicker way for easy requests of one visitor. Implementation: parts/lanes/. Without it: no-lanes.ts.
+// Contract: lanes, the quicker way for easy requests of one visitor. Implementation: parts/lanes/. Without it: NO_LANES of tunnels/tunnels.ts.
 
 import type {
   ExchangeCounts,

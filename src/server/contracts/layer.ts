@@ -62,6 +62,8 @@ export type OwnErrorPage = (code: ErrorCode) => Partial<ErrorAnswerOptions> | un
 export interface LayeredTunnel {
   readonly kind: GrantedKind
   readonly name: string
+  /** Whether hosts below its own are also its. */
+  readonly isWildcard: boolean
   /** The same for all tunnels of one token, or address. */
   readonly owner: string
   /** The owner; that of the first client, in a pool. The same object for all tunnels of one token, or address. */
@@ -162,7 +164,7 @@ export interface Ending {
   /** The status that the visitor got; 0: none. */
   readonly status: number
   readonly code: ErrorCode | undefined
-  /** The details of the reason that the code does not have. */
+  /** The details of the reason that the code does not have: what a guard says, or what was wrong with the app's response. */
   readonly reason: string | undefined
   readonly requestBytes: number
   readonly responseBytes: number

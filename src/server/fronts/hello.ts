@@ -58,7 +58,6 @@ export class HelloConnection implements SocketHandler, Socket, Deadline, Waiting
   readonly #socket: Socket
   readonly #host: HelloHost
   #reader: ClientHelloReader | undefined = new ClientHelloReader()
-  /** The bytes that the reader has seen. */
   readonly #held: ByteBuffer = new ByteBuffer()
   /** The bytes that the reader has not seen: the connection waits for its turn. */
   readonly #unread: ByteBuffer = new ByteBuffer()

@@ -73,7 +73,6 @@ export class HttpConnection
   readonly #logins: ConnectionLogins = new ConnectionLogins()
   #phase: Phase = 'head'
   #takeover: SocketHandler | undefined
-  /** Whether it has had a request. */
   #hasAsked = false
   /** The shortcut, once there was a small request. */
   #lane: VisitorShortcut<RoutedRequest> | undefined

@@ -90,12 +90,10 @@ export class HttpInput implements Waiting {
 
   // ── What waits ─────────────────────────────────────────────────────────────────────────────────────────────
 
-  /** Whether nothing waits. */
   get isEmpty(): boolean {
     return this.buffer.isEmpty
   }
 
-  /** Whether it waits for its turn. */
   get isQueued(): boolean {
     return this.#isQueued
   }
@@ -125,7 +123,6 @@ export class HttpInput implements Waiting {
     return heldInput.isTooMuch(this.buffer.arrayBytes, limits.maxAllInputBytes)
   }
 
-  /** Drops what waits. */
   clear(): void {
     this.buffer.clear()
   }
@@ -170,7 +167,6 @@ export class HttpInput implements Waiting {
     return this.#droppedBytes > mostBytes
   }
 
-  /** The connection is gone. */
   close(): void {
     this.#share.turns.forget(this)
     this.buffer.clear()
@@ -224,7 +220,6 @@ export class HttpInput implements Waiting {
     if (this.buffer.length > this.#share.limits.maxPipelinedBytes) this.pause()
   }
 
-  /** Queues bytes that wait for their turn. */
   #queue(bytes: Uint8Array, at: number, arrayBytes: number): void {
     this.#isQueued = true
     if (!this.#isPaused) this.#socket.pause()

@@ -21,7 +21,6 @@ export class HttpOutput implements Movement {
   readonly #progress: Progress
   /** The kernel moves bytes of the response. */
   #splice: Splice | undefined
-  /** Bytes given to `write`. */
   #writtenBytes = 0
   /** The time in milliseconds for which the origin may send nothing; 0: no limit. */
   #responseTimeoutMs = 0
@@ -74,7 +73,6 @@ export class HttpOutput implements Movement {
     if (this.#unsent.isEmpty) this.#socket.end()
   }
 
-  /** Whether nothing waits for the kernel. */
   get isEmpty(): boolean {
     return this.#unsent.isEmpty
   }
@@ -101,7 +99,6 @@ export class HttpOutput implements Movement {
     this.#watch()
   }
 
-  /** The connection is gone. */
   close(): void {
     this.#unsent.clear()
     this.#progress.stop()

@@ -42,16 +42,13 @@ export class HttpVisit implements Visit, Arrival, ChannelVisit {
   reason: string | undefined
   readonly #channel: ShortcutChannel
   readonly #router: VisitorRouter
-  /** The request. `undefined` without an open request. */
   #request: RoutedRequest | undefined
   #exchange: Exchange | undefined
-  /** The destination of the request. */
   #served: Served | undefined
   /** Ends the wait of a request that is held. */
   #stopHolding: (() => void) | undefined
   /** The head of the response said that the connection goes on behind it. */
   #keepsAlive = false
-  /** Delays its bytes. */
   #valve: Valve | undefined
 
   constructor(head: RequestHead, channel: ShortcutChannel, router: VisitorRouter) {
@@ -62,7 +59,6 @@ export class HttpVisit implements Visit, Arrival, ChannelVisit {
 
   // ── From the front ─────────────────────────────────────────────────────────────────────────────────────────
 
-  /** The head is complete. */
   begin(): void {
     this.isRequestComplete = false
     this.responseBytes = 0
@@ -109,7 +105,6 @@ export class HttpVisit implements Visit, Arrival, ChannelVisit {
     return this.isRequestComplete || this.#stopHolding !== undefined
   }
 
-  /** Called when `write` may be called again. */
   drained(): void {
     if (this.#valve === undefined) this.#exchange?.drained()
     else this.#valve.drained()
@@ -132,12 +127,10 @@ export class HttpVisit implements Visit, Arrival, ChannelVisit {
     this.#refuse(code)
   }
 
-  /** The connection is about to be cut for this. */
   cutOff(code: ErrorCode): void {
     this.#finish(code)
   }
 
-  /** The visitor is gone. */
   abandon(): void {
     this.#stopHolding?.()
     this.#stopHolding = undefined
@@ -294,7 +287,6 @@ export class HttpVisit implements Visit, Arrival, ChannelVisit {
     return this.#request?.originTimeoutMs
   }
 
-  /** The number of request bytes, for the statistics of the server. */
   get requestBytes(): number {
     return this.#channel.request.requestBytes
   }
@@ -379,7 +371,6 @@ export class HttpVisit implements Visit, Arrival, ChannelVisit {
     return this.#valve ?? this.#channel.input
   }
 
-  /** Responds with the page of `code`. */
   #refuse(code: ErrorCode): void {
     const { head } = this
     // After a request to switch protocols no other one comes.

@@ -160,7 +160,6 @@ export class RawVisitor implements RawVisit, Asking, Taker {
     if (this.#passes.length > 0) this.#keepOpen()
   }
 
-  /** Guards may cut it from now on. */
   #keepOpen(): void {
     const { guards } = this.tunnel.tunnels
     try {

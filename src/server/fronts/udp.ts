@@ -73,7 +73,6 @@ class UdpPort implements OpenPort {
   readonly #passed = new Set<Join>()
   /** The flows without a reply from the origin, the oldest first. */
   readonly #unanswered = new Set<VisitorFlow>()
-  /** All of them. */
   readonly #takers = new Takers()
   /** The flows for which a guard, or the directory, is being asked. */
   readonly #judged = new Set<string>()
@@ -253,7 +252,6 @@ class UdpPort implements OpenPort {
     }
   }
 
-  /** Counts a flow. */
   #began(owner: string): void {
     this.#context.flows.take(owner, '', 1, Number.POSITIVE_INFINITY)
   }
@@ -346,7 +344,6 @@ class UdpPort implements OpenPort {
 
   // ── How many ───────────────────────────────────────────────────────────────────────────────────────────────
 
-  /** Datagrams of visitors were dropped. */
   #dropped(count: number): void {
     const tunnel = this.#tunnel
     if (tunnel !== undefined) tunnel.droppedDatagrams += count

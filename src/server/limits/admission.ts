@@ -97,7 +97,6 @@ export class Admission implements Deadline {
     for (const spare of this.#spares.splice(0)) closeSync(spare)
   }
 
-  /** Visitors' connections now. */
   get count(): number {
     return this.#connections.size
   }

@@ -42,7 +42,6 @@ export class ConnectionLogins {
     this.#kept.delete(one)
   }
 
-  /** The visitor is gone. */
   close(): void {
     this.#isClosed = true
     for (const one of [...this.#kept]) one.leave()

@@ -1,6 +1,7 @@
 // Deadlines by the thousand: one timer sweeps them all, so that arming one costs an assignment and no timer. Progress is a deadline
 // that each moved byte puts off; idle time bounds the waits of a visitor's connection.
 
+import { errorOf } from '../../errors.ts'
 import type { Clock, Deadline } from '../contracts/clock.ts'
 import type { Bounds } from '../settings/bounds.ts'
 
@@ -64,7 +65,7 @@ export class Deadlines implements Clock {
       try {
         deadline.expired()
       } catch (error) {
-        this.#failed(error instanceof Error ? error : new Error(String(error)))
+        this.#failed(errorOf(error))
       }
     }
   }
@@ -164,7 +165,6 @@ export class IdleTime implements Deadline {
     this.#context.deadlines.arm(this, ms)
   }
 
-  /** Stops waiting for the visitor. */
   stop(): void {
     this.#context.deadlines.disarm(this)
   }
@@ -183,7 +183,6 @@ export class IdleTime implements Deadline {
     return this.#context.deadlines.tick - this.#sinceTick >= TICKS_PER_SECOND
   }
 
-  /** The connection is gone. */
   close(): void {
     this.#context.deadlines.forget(this)
   }

@@ -3,10 +3,11 @@
 // A holder is a token. On a server without tokens it is an address: a token that such a server does not know is made up.
 
 import type { Account } from '../../bytes.ts'
+import { type Allowance, Gcra, rateLimited } from '../../gcra.ts'
+import type { Allotment, Guard, Refusal } from '../../plugin.ts'
 import { networkOf } from '../../wire/ip-address.ts'
 import type { Bounds } from '../settings/bounds.ts'
 import type { Rule } from '../settings/policy.ts'
-import { TokenRate } from './token-rate.ts'
 
 /** The counted things. */
 export type Held = 'tunnels' | 'ports' | 'hosts' | 'clients' | 'links' | 'streams' | 'bytes'
@@ -199,7 +200,6 @@ export class Quotas {
   /** Holders for whose readers bytes wait. */
   #waitingCount = 0
 
-  /** Makes the counts. `limits` returns those of now. */
   constructor(limits: () => Bounds) {
     this.#limits = limits
   }
@@ -256,5 +256,31 @@ export class Quotas {
   #sweep(): void {
     for (const [key, holder] of this.#byKey) if (holder.isEmpty) this.#byKey.delete(key)
     this.#sweepAt = Math.max(FIRST_SWEEP, 2 * this.#byKey.size)
+  }
+}
+
+/** How many requests all visitors of one token's tunnels may send. */
+export class TokenRate implements Guard {
+  readonly name = 'token'
+  readonly rate: Allowance
+  readonly #gcra: Gcra
+
+  constructor(rate: Allowance) {
+    this.rate = rate
+    this.#gcra = new Gcra(rate, 1)
+  }
+
+  admit(): Refusal | undefined {
+    const waitMs = this.#gcra.take('', performance.now())
+    return waitMs === 0 ? undefined : rateLimited(this.rate, waitMs, 'token')
+  }
+
+  allot(): Allotment | undefined {
+    return this.#gcra.allot('', performance.now())
+  }
+
+  /** Whether another one is not needed: what was counted stays. */
+  isOf({ limit, windowMs }: Allowance): boolean {
+    return limit === this.rate.limit && windowMs === this.rate.windowMs
   }
 }

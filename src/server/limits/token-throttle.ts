@@ -1,6 +1,6 @@
 // Looks at the tokens that clients show, and slows addresses down whose tokens are refused again and again.
 
-import type { ErrorCode } from '../../errors.ts'
+import { type ErrorCode, errorOf } from '../../errors.ts'
 import type { Scheduler } from '../../session/scheduler.ts'
 import type { TokenFault } from '../../tokens.ts'
 import { networkOf } from '../../wire/ip-address.ts'
@@ -130,7 +130,7 @@ export class TokenThrottle {
   }
 
   #failed(cause: unknown): void {
-    this.#host.failed(cause instanceof Error ? cause : new Error(String(cause)))
+    this.#host.failed(errorOf(cause))
   }
 
   #left(network: string): void {

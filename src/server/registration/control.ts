@@ -184,7 +184,6 @@ export class ControlHost {
     return this.#context.parts.adopt !== undefined
   }
 
-  /** Takes a control connection over. */
   adopt(socket: Socket, applicant: Applicant, rule: Rule): SocketHandler {
     return this.#clients.adopt(socket, applicant, rule)
   }

@@ -18,7 +18,6 @@ export interface LinkBudget {
 
 const UNBOUNDED: LinkBudget = { hasRoom: () => true, opened() {}, closed() {} }
 
-/** Finds the session that a link is for. */
 export class LinkRegistry {
   readonly #byHash = new Map<string, SessionLinks>()
 
@@ -55,7 +54,6 @@ export class SessionLinks {
     this.#closed = closed
   }
 
-  /** Links that are open, announced or not. */
   get count(): number {
     return this.#count
   }

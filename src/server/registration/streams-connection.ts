@@ -1,7 +1,7 @@
 // One client on the streams wire: its session, the tunnels it registered, what it wants to hear.
 
 import { deferred } from '../../deferred.ts'
-import type { ErrorCode, TunnelError } from '../../errors.ts'
+import { type ErrorCode, errorOf, type TunnelError } from '../../errors.ts'
 import { eventLoop } from '../../event-loop.ts'
 import type { Carrier, CarrierHandler } from '../../session/carrier.ts'
 import { Session } from '../../session/session.ts'
@@ -33,7 +33,6 @@ export class StreamsConnection implements TunnelsOwner {
   readonly connectedAtMs: number = Date.now()
   dueTick = 0
   readonly #host: StreamsHost
-  /** The rule of the connection's token. */
   #rule: Rule
   /** The counts of its owner, such as bytes that wait for the client. */
   readonly use: ClientUse
@@ -212,7 +211,7 @@ export class StreamsConnection implements TunnelsOwner {
   }
 
   broke(cause: unknown): void {
-    this.#host.server.failed(cause instanceof Error ? cause : new Error(String(cause)))
+    this.#host.server.failed(errorOf(cause))
     this.close('INTERNAL')
   }
 

@@ -16,7 +16,6 @@ export abstract class LayeredRequest {
   middlewares: readonly Middleware[] = NO_MIDDLEWARES
   /** A line for the response, with its CRLF. */
   protected cookie: Uint8Array | undefined
-  /** The work of layers on the request. `undefined` for none. */
   #layered: Layered | undefined
 
   abstract get head(): RequestHead

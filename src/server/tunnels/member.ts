@@ -21,7 +21,6 @@ export class Member implements Deadline {
   isWildcard = false
   /** The names below that may have certificates, as labels before the name. */
   hosts: readonly string[] = []
-  /** The custom domains. */
   #hostNames: readonly string[] = []
   /** The time of the last report of trouble with a host, on the clock of `performance.now()`. */
   readonly toldAt: Map<string, number> = new Map<string, number>()
@@ -88,7 +87,6 @@ export class Member implements Deadline {
     this.#count('take')
   }
 
-  /** The tunnel forgets it. */
   giveBack(): void {
     this.useHostNames([])
     this.#isGivenBack = true

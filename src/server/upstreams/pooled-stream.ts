@@ -51,7 +51,6 @@ export class PooledStream implements StreamHandler, Reserved, Deadline, Taker, K
   /** A lane sent the request that comes next. */
   #wasAsked = false
 
-  /** `takers`: of the pool. */
   constructor(pool: StreamsUpstream, context: StreamsContext, takers: Takers, visitor: string) {
     this.#pool = pool
     this.#context = context

@@ -168,7 +168,6 @@ export class RequestSender implements Movement {
     this.#replay = undefined
   }
 
-  /** The exchange is over. */
   stop(): void {
     this.#isBackedUp = false
     this.#progress.stop()

@@ -74,7 +74,6 @@ export class JsonConnection implements Connection {
   /** Called when nothing is open any more. */
   #drained: (() => void) | undefined
   readonly #checks = new Set<() => void>()
-  /** The requests to the app, by their ids. */
   readonly #asked = new Map<number | string, OriginRequest>()
   readonly #probeSecret = randomBytes(16).toString('base64url')
   readonly #probeProof = probeProof(this.#probeSecret, sha256)

@@ -17,7 +17,6 @@ const ASK_MS = 5
 /** A connection, or a flow of datagrams, that came to the port. */
 export interface LocalConnection {
   readonly socket: Socket
-  /** Gives it to its stream. */
   take(handler: SocketHandler): void
 }
 
@@ -59,7 +58,6 @@ export class LocalEnd implements Origin {
     return `${this.#scheme}://localhost:${this.#port}`
   }
 
-  /** Returns the tunnel to request. */
   settingsWith(token: string | undefined): TunnelSettings {
     return {
       kind: this.#scheme,
