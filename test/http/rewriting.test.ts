@@ -3,6 +3,7 @@
 import { describe, expect, test } from 'bun:test'
 import { type RewriteTerms, Rewriting } from '../../src/paths/rewriting.ts'
 import { REWRITABLE } from '../../src/wire/control.ts'
+import { workedMs } from '../support/within.ts'
 
 const PUBLIC = 'https://shop.tunnel.example'
 const HOST = 'shop.tunnel.example'
@@ -88,10 +89,10 @@ describe('Set-Cookie', () => {
 
   test('a long value takes no time', () => {
     const spaces = `a=1; Path${' '.repeat(60_000)}=${' '.repeat(60_000)}x`
-    const startedAt = performance.now()
+    const startedAt = workedMs()
     expect(cookie(spaces)).toBe(spaces)
     location(`http://${':1'.repeat(60_000)}`)
-    expect(performance.now() - startedAt).toBeLessThan(500)
+    expect(workedMs() - startedAt).toBeLessThan(500)
   })
 })
 
