@@ -351,6 +351,9 @@ test('what is for public addresses is refused for a private one, and a name is h
     { routes: { '/api': 1 } },
     { hostHeader: 'rewrite' },
     { hosts: ['www.customer.example'] },
+    { addPrefix: '/app' },
+    { responseTimeoutMs: 1_000 },
+    { away: { text: 'Back soon' } },
   ])
     expect(await codeOf(other.http({ port: 1, private: 'db2', ...options }))).toBe('OPTION_INVALID')
   expect(await codeOf(other.tcp({ port: 1, private: 'db2', remotePort: 20_000 }))).toBe('OPTION_INVALID')
