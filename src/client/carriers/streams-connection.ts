@@ -142,7 +142,7 @@ export class StreamsConnection implements Connection {
       kind,
       registersAs,
       token,
-      rewrite,
+      hostHeader,
       routes,
       isWildcard,
       hosts,
@@ -163,7 +163,7 @@ export class StreamsConnection implements Connection {
         ...(port !== undefined && { port }),
         ...(resume !== undefined && { resume }),
         ...(token !== undefined && { token }),
-        ...rewrite,
+        ...(hostHeader !== undefined && { hostHeader }),
         ...(proxyProtocol !== undefined && { proxyProtocol }),
         ...(routes.length > 0 && { routes: routes.map(registerRoute) }),
         ...(isWildcard && { wildcard: true }),
@@ -391,8 +391,8 @@ async function definitionOf(guard: OwnGuard, { kind, name, port }: TunnelSetting
   throw optionInvalid(`The guard is larger than ${MAX_GUARD_BYTES} bytes: use ranges and patterns.`)
 }
 
-function registerRoute({ path, rewrite, protocol }: RouteSettings): RegisterRoute {
-  return { path, ...rewrite, ...(protocol && { protocol }) }
+function registerRoute({ path, hostHeader, protocol, wishes }: RouteSettings): RegisterRoute {
+  return { path, ...(hostHeader && { hostHeader }), ...(protocol && { protocol }), ...(wishes && { wishes }) }
 }
 
 /** Whether the server has put a part of the registration into force. */
