@@ -2,6 +2,7 @@
 
 import { expect, test } from 'bun:test'
 import { Deadlines } from '../../src/server/limits/deadlines.ts'
+import { within } from '../support/within.ts'
 
 class Watched {
   dueTick = 0

@@ -1,5 +1,5 @@
-// The ports whose tunnels other servers have: this one listens there as well, and sends visitors on. It hears of each change, and asks
-// for all of them now and then: a server that was killed says nothing.
+// The ports whose tunnels other servers have. This one also listens there, and passes visitors on. It gets an event
+// for each change, and asks for all ports from time to time, because a killed server sends no event.
 
 import { type Directory, isPortName } from '../../directory.ts'
 import type { PartServer, WholeServer } from '../../server/contracts/part.ts'
@@ -25,7 +25,7 @@ export class FarPorts {
     this.#isOver = false
   }
 
-  /** Called when another server has the tunnel; `''`: one of its servers does not any more. */
+  /** Called when another server has the tunnel; with `''`, when one of its servers lost it. */
   changed(name: string, node: string): void {
     if (this.#isOver || !isPortName(name)) return
     if (node === this.#node) this.#drop(name)
@@ -33,7 +33,7 @@ export class FarPorts {
     else void this.#check(name).catch((error: Error) => this.#server.failed(error))
   }
 
-  /** Asks for all. Rejects when the directory cannot be reached. */
+  /** Asks for all ports. Rejects if the directory cannot be reached. */
   async look(): Promise<void> {
     if (this.#isOver) return
     const held = new Set(await this.#directory.ports())
@@ -41,7 +41,7 @@ export class FarPorts {
     for (const name of held) if (!this.#open.has(name)) await this.#check(name)
   }
 
-  /** Tries to open refused ports: the program that had them may be gone. */
+  /** Tries to open refused ports again, because the program that had them may be gone. */
   async tryAgain(): Promise<void> {
     for (const name of [...this.#refused]) await this.#check(name)
   }

@@ -13,7 +13,7 @@ import type { Tunnel } from '../tunnels/tunnel.ts'
 /** The counts of all requests of a server. */
 export class Exchanges {
   readonly #context: ServerContext
-  /** Requests in progress, including those to the control host, without those in lanes. */
+  /** The number of requests in progress, including those to the control host, without those in lanes. */
   #count = 0
 
   constructor(context: ServerContext) {
@@ -36,7 +36,7 @@ export class Exchanges {
     counters.pending++
   }
 
-  /** Undoes the count of a request that does not go to a tunnel after all. */
+  /** Undoes the count of a request that leaves for another server or tunnel. */
   left(): void {
     this.#context.counters.pending--
   }
@@ -50,13 +50,13 @@ export class Exchanges {
     if (tunnel !== undefined) counters.pending--
   }
 
-  /** Counts one open request less, after its events were emitted. */
+  /** Counts one request in progress less, after its events were emitted. */
   fewer(): void {
     this.#context.somethingEnded()
   }
 }
 
-/** Returns the milliseconds until now, to the hundredth. */
+/** Returns the milliseconds since `startedAt`, rounded to hundredths. */
 export function msSince(startedAt: number): number {
   return toHundredth(performance.now() - startedAt)
 }
@@ -67,21 +67,24 @@ export function toHundredth(ms: number): number {
 
 export interface Recorded {
   readonly head: RequestHead
-  /** The address of the visitor, also behind trusted proxies. */
+  /** The address of the visitor, even if trusted proxies are in front of the server. */
   readonly address: string
-  /** On the clock of `performance.now()`. */
+  /** The time of the beginning, on the clock of `performance.now()`. */
   readonly startedAt: number
 }
 
 export class RequestRecord {
-  /** A guard refused the request, or a middleware got this from the app's side. */
+  /** The code of a guard's refusal, or the one that a middleware got from the app's side. */
   code: ErrorCode | undefined
-  /** The reason in detail, from the guard, or from `Visit.fail` of an exchange that middlewares wrap. */
+  /**
+   * More about the reason than the code says: from the guard, or from `Visit.fail` of an exchange that middlewares
+   * wrap.
+   */
   reason: string | undefined
   readonly #request: Recorded
   readonly #books: Exchanges
   #isSent = false
-  /** Where its client gets reports of it, and its number there; 0: the client wants none. */
+  /** The receiver of reports to the client, and the number of the request there; 0 if the client wants none. */
   #reports: ClientReports | undefined
   #report = 0
 
@@ -95,7 +98,7 @@ export class RequestRecord {
     this.#books.routed()
   }
 
-  /** The request goes to another tunnel or server after all. */
+  /** Called when the request leaves for another tunnel or server. */
   left(): void {
     this.#books.left()
   }
@@ -109,7 +112,7 @@ export class RequestRecord {
     this.#report = this.#begunAt(this.#reports, tunnel)
   }
 
-  /** At the member that had it, it is over: another one gets it. */
+  /** Called when the request failed at one client and goes to another one. */
   failedAt(tunnel: Tunnel, code: ErrorCode): void {
     const durationMs = msSince(this.#request.startedAt)
     this.#reports?.finished(tunnel, this.#report, ERRORS[code].status, durationMs, 0, code)
@@ -139,7 +142,7 @@ export class RequestRecord {
     this.#reports?.finished(tunnel, this.#report, status, durationMs, responseBytes, code, reason)
   }
 
-  /** Reports a request that no client gets to a client of the tunnel; in a pool, to the one that joined first. */
+  /** Reports a refused request to a client of the tunnel; in a pool, to the one that joined first. */
   #reportRefusal(tunnel: Tunnel): void {
     const member = tunnel.members.find(({ client }) => client?.reports.isWatching === true)
     if (member === undefined) return
@@ -159,7 +162,7 @@ export class RequestRecord {
   }
 }
 
-/** Returns the status that a visitor gets when its request fails before there was a response; 0: nothing. */
+/** Returns the status that a visitor gets when its request fails before a response; 0 if it gets none. */
 export function statusOf(code: ErrorCode | undefined): number {
   return code === undefined || code === 'CANCELLED' ? 0 : ERRORS[code].status
 }
