@@ -256,6 +256,7 @@ const ALLOWED: Record<string, readonly string[]> = {
     'client',
     'session',
     'http',
+    'paths',
     'wire',
     'names',
     'errors',
