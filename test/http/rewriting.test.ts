@@ -2,6 +2,7 @@
 
 import { describe, expect, test } from 'bun:test'
 import { isRewriteTerms, REWRITABLE, type RewriteTerms, Rewriting } from '../../src/paths/rewriting.ts'
+import { workedMs } from '../support/within.ts'
 
 const PUBLIC = 'https://shop.tunnel.example'
 const HOST = 'shop.tunnel.example'
@@ -87,10 +88,10 @@ describe('Set-Cookie', () => {
 
   test('a long value takes no time', () => {
     const spaces = `a=1; Path${' '.repeat(60_000)}=${' '.repeat(60_000)}x`
-    const startedAt = performance.now()
+    const startedAt = workedMs()
     expect(cookie(spaces)).toBe(spaces)
     location(`http://${':1'.repeat(60_000)}`)
-    expect(performance.now() - startedAt).toBeLessThan(500)
+    expect(workedMs() - startedAt).toBeLessThan(500)
   })
 })
 

@@ -301,7 +301,7 @@ test('it comes back after the server was away, on the same port, and connections
   await converse(visitor, origin)
   expect(second.port).toBe(serverPort)
   expect(new URL(db.url).port).toBe(`${port}`)
-}, 20_000)
+}, 60_000)
 
 test('a token that is taken back ends what it has connected', async () => {
   await using site_ = await site()

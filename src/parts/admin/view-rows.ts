@@ -83,6 +83,8 @@ export interface Overview {
   /** By which part there are more requests than an hour ago. Left out: not measured. */
   readonly hourAgo?: number
   readonly busiest: readonly TunnelRow[]
+  /** The tokens whose tunnels together have the most requests. */
+  readonly users: readonly (readonly [token: string, recent: RecentRow])[]
   /** The tunnel with the most errors lately. */
   readonly worst?: TunnelRow
   readonly attention: readonly Attention[]

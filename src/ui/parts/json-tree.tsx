@@ -206,9 +206,8 @@ function Value({ node, isOpen }: { readonly node: JsonNode; readonly isOpen: boo
 
 /** A double does not hold it: JavaScript would show another number. */
 function isInexact({ kind, raw }: JsonNode): boolean {
-  if (kind !== 'number') return false
-  if (/^-?\d{16,}$/.test(raw)) return BigInt(Number(raw)).toString() !== raw
-  return !Number.isFinite(Number(raw))
+  const digits = (text: string) => text.replace(/e[-+]?\d+$|[-.]/gi, '').replace(/^0+|0+$/g, '')
+  return kind === 'number' && digits(raw) !== digits(String(Number(raw)))
 }
 
 /** Characters that turn text around are shown as what they are. */
