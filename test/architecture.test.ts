@@ -257,6 +257,7 @@ const ALLOWED: Record<string, readonly string[]> = {
     'client',
     'session',
     'http',
+    'paths',
     'wire',
     'names',
     'errors',
