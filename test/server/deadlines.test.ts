@@ -33,11 +33,10 @@ test('each expires once, not before its time, and not when disarmed, replaced or
   deadlines.arm(never!, 0)
   deadlines.disarm(disarmed!)
   deadlines.forget(forgotten!)
-  await short!.done
-  await long!.done
+  await within(short!.done, 'the first')
+  await within(long!.done, 'the second')
   expect(performance.now() - armedAt).toBeGreaterThanOrEqual(395)
-  expect(performance.now() - armedAt).toBeLessThan(1_500)
-  expect(early).toBe(0)
+    expect(early).toBe(0)
   deadlines.stop()
 })
 

@@ -7,7 +7,7 @@ import { ADMIN_TOKEN, askAdmin } from '../support/admin.ts'
 import { type BusyServer, busyServer } from '../support/busy-server.ts'
 import { describeWith } from '../support/needs.ts'
 
-setDefaultTimeout(30_000)
+setDefaultTimeout(60_000)
 
 const root = resolve(import.meta.dir, '../..')
 const AXE = 'axe.run().then(({ violations }) => violations.map(({ id, nodes }) => id + " " + nodes[0].html))'

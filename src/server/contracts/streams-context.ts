@@ -3,10 +3,9 @@
 import type { ResponseHead } from '../../http/head.ts'
 import type { Session } from '../../session/session.ts'
 import type { Turns } from '../../session/turns.ts'
-import type { HostRewrite } from '../../wire/control.ts'
 import type { Bounds } from '../settings/bounds.ts'
 import type { Clock } from './clock.ts'
-import type { TunnelUpstream, Visit } from './upstream.ts'
+import type { Visit } from './upstream.ts'
 
 /** The terms for another server of the cluster, to which requests go unchanged. */
 export interface PeerTerms {
@@ -27,9 +26,6 @@ export interface StreamsServer {
   readonly deadlines: Clock
   readonly turns: Turns
 }
-
-/** Puts the translation of names in front of an upstream. */
-export type RewritingOf = (upstream: TunnelUpstream, terms: HostRewrite) => TunnelUpstream
 
 /** The means to reach HTTP/2 apps. */
 export interface AppsTerms {
