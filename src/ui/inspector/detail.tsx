@@ -115,7 +115,7 @@ function Content({ exchange }: { readonly exchange: ExchangeDetail }) {
           </>
         ) : (
           <>
-            <Body id={id} side="response" title="Response" message={response} />
+            <Body id={id} side="response" title="Response" message={response} about={`${exchange.status}`} />
             <Headers name="Headers" fields={response.fields} />
             <Headers name="Trailers" fields={response.trailers} />
           </>
