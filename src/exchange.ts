@@ -223,7 +223,8 @@ export interface Edit {
   /** The path with its query. */
   readonly path?: string
   /**
-   * All fields, in order. Content-Length and Transfer-Encoding are left out and follow from the body. A value that still is the
+   * All fields, in order. Content-Length and Transfer-Encoding are left out and follow from the body, as does Content-Encoding where
+   * `body` is text. A value that still is the
    * mask stands for the captured one.
    */
   readonly fields?: readonly { readonly name: string; readonly value: string }[]

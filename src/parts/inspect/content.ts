@@ -2,7 +2,8 @@
 
 import * as zlib from 'node:zlib'
 import type { Entry } from './entry.ts'
-import { headerOf } from './secrets.ts'
+import { isForm, maskedForm } from './form-secrets.ts'
+import { fieldsOf, headerOf, REVEALING, type Showing } from './secrets.ts'
 
 /** A decoded body has at most this many times the bytes that are kept of it, or the floor: ten bytes may grow to gigabytes. */
 const DECODED_FACTOR = 16
@@ -28,7 +29,7 @@ export function contentOf(
   const [head, body] =
     side === 'request' ? [entry.requestHead, entry.requestBody] : [entry.responseHead, entry.responseBody]
   const { bytes } = body
-  const encoding = decoded ? headerOf(head, 'content-encoding').toLowerCase() : ''
+  const encoding = decoded ? codingsOf(head) : ''
   if (encoding === '' || encoding === 'identity' || bytes.length === 0) return { bytes }
   const maxBytes = Math.max(floorBytes, DECODED_FACTOR * bytes.length)
   try {
@@ -42,6 +43,45 @@ export function contentOf(
     const isTooLarge = code === 'ERR_BUFFER_TOO_LARGE'
     return { bytes, fault: isTooLarge ? `it has more than ${maxBytes} bytes then` : message }
   }
+}
+
+/** A body without its secrets. */
+export interface ShownContent extends Content {
+  /** Whether secrets are masked, in a body that is decoded then, or the body is left out. */
+  readonly hides: boolean
+}
+
+/**
+ * The body as it may be shown. One that may have secrets and cannot be decoded is left out, with a fault; otherwise it has them in its
+ * coding.
+ */
+export function shownContent(
+  entry: Entry,
+  side: 'request' | 'response',
+  decoded: boolean,
+  { secrets, reveals }: Showing,
+  floorBytes?: number,
+): ShownContent {
+  const content = contentOf(entry, side, decoded, floorBytes)
+  if (reveals) return { ...content, hides: false }
+  const type = headerOf(side === 'request' ? entry.requestHead : entry.responseHead, 'content-type')
+  const { bytes, fault = faultOf(bytes, type) } = decoded ? content : contentOf(entry, side, true, floorBytes)
+  if (fault !== undefined && isForm(type))
+    return { bytes: new Uint8Array(0), fault: `${fault}; it may have secrets`, hides: true }
+  const masked = maskedForm(bytes, type, secrets)
+  return masked === bytes ? { ...content, hides: false } : { bytes: masked, hides: true }
+}
+
+/** The names of secrets are not found in JSON of other characters. */
+function faultOf(bytes: Uint8Array, type: string): string | undefined {
+  return /json/i.test(type) && bytes.includes(0) ? 'its characters are not UTF-8' : undefined
+}
+
+/** The codings of all lines, in their order. */
+function codingsOf(head: Uint8Array): string {
+  return fieldsOf(head, REVEALING)
+    .flatMap(({ name, value }) => (name.toLowerCase() === 'content-encoding' ? value.toLowerCase() : []))
+    .join(',')
 }
 
 function decode(bytes: Uint8Array, coding: string, maxOutputLength: number): Uint8Array {
