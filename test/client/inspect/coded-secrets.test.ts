@@ -71,7 +71,7 @@ beforeAll(async () => {
       return new Response(new Uint8Array(answer.body), { headers })
     },
   })
-  tunnel = await startTunnel({ port: app.port ?? 0, inspect: { maxBodyBytes: 5_000 } })
+  tunnel = await startTunnel({ port: app.port ?? 0, inspect: { maxBody: 5_000 } })
   api = new InspectorApi(tunnel.client)
 })
 afterAll(async () => {
@@ -164,6 +164,7 @@ test('a body that is cut shows what is left of it, without its secrets', async (
   const noise = Array.from({ length: 2_000 }, (_, index) => Bun.hash(`${index}`).toString(36)).join(' ')
   const id = await captured(coded('gzip', gzipSync(JSON.stringify({ password: SECRET, noise }))))
   expect((await api.detail(id)).request?.body).toMatchObject({ isComplete: true, keptBytes: 5_000 })
+  expect((await api.ask(`exchanges/${id}/as/curl`)).text).toContain('# the body is left out: unexpected end of file')
   for (const [path, bytes] of Object.entries(await exits(id)))
     expect([path, hasSecret(bytes)]).toEqual([path, false])
   expect((await api.ask(`exchanges/${id}/request.body?decoded=1`)).text).toContain(
