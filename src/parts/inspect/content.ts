@@ -4,21 +4,27 @@ import * as zlib from 'node:zlib'
 import type { Entry } from './entry.ts'
 import { headerOf } from './secrets.ts'
 
-/** A decoded body has at most this many times the bytes that are kept of it, or the floor: ten bytes may grow to gigabytes. */
+/**
+ * The maximum size of a decoded body, as a multiple of its stored bytes, unless the floor is larger: ten bytes may
+ * grow to gigabytes.
+ */
 const DECODED_FACTOR = 16
 const SHOWN_FLOOR_BYTES = 4_194_304
-/** The size up to which filters decode every stored body: 3 ms for each. */
+/** The size up to which filters decode every stored body, in about 3 ms each. */
 export const SEARCHED_FLOOR_BYTES = 1_048_576
-/** Codings on top of each other. Senders use one or two; each more could take as long as the first. */
+/** The maximum number of codings of one body. Senders use one or two, and each takes as long as the first. */
 const MAX_CODINGS = 4
 
-/** A body's bytes, and what went wrong when its coding was to be undone. */
+/** A body's bytes, and what went wrong during decoding. */
 export interface Content {
   readonly bytes: Uint8Array
   readonly fault?: string
 }
 
-/** The bytes as sent, or with gzip, deflate, br and zstd undone. A body that cannot be decoded comes as sent, with a fault. */
+/**
+ * Returns the bytes as sent, or with gzip, deflate, br and zstd decoded. If they cannot be decoded, returns them as
+ * sent, with a fault.
+ */
 export function contentOf(
   entry: Entry,
   side: 'request' | 'response',
@@ -45,9 +51,9 @@ export function contentOf(
 }
 
 function decode(bytes: Uint8Array, coding: string, maxOutputLength: number): Uint8Array {
-  // A body that was cut gives what it has.
+  // A truncated body is decoded as far as it goes.
   const { Z_SYNC_FLUSH, BROTLI_OPERATION_FLUSH } = zlib.constants
-  // Some senders leave out the frame of zlib, whose first byte says 8 in its lower half.
+  // Some senders leave out the zlib header, whose first byte has 8 in its lower half.
   if (coding === 'deflate' && (bytes[0]! & 0x0f) !== 8)
     return zlib.inflateRawSync(bytes, { finishFlush: Z_SYNC_FLUSH, maxOutputLength })
   if (coding === 'gzip' || coding === 'x-gzip' || coding === 'deflate')
@@ -60,7 +66,10 @@ function decode(bytes: Uint8Array, coding: string, maxOutputLength: number): Uin
   throw new Error(`the coding "${coding}" is not known here`)
 }
 
-/** Returns the text in the charset of its Content-Type, by default UTF-8, with replacement characters for wrong bytes. */
+/**
+ * Returns the text in the charset of its Content-Type, by default UTF-8, with replacement characters for invalid
+ * bytes.
+ */
 export function textOfContent({ bytes }: Content, type = ''): string {
   return decoderOf(type).decode(bytes)
 }
@@ -68,10 +77,10 @@ export function textOfContent({ bytes }: Content, type = ''): string {
 export function decoderOf(type: string): TextDecoder {
   const charset = /;\s*charset\s*=\s*"?([\w.:-]+)/i.exec(type)?.[1] ?? 'utf-8'
   try {
-    // Any label of the encoding standard; the types name some of them.
+    // Any label of the encoding standard; the types list only some.
     return new TextDecoder(charset as ConstructorParameters<typeof TextDecoder>[0])
   } catch {
-    // A coding that this runtime does not know.
+    // This runtime does not know the charset.
     return new TextDecoder()
   }
 }

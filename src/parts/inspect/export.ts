@@ -1,4 +1,4 @@
-// An exchange as text for use somewhere else. Secrets are left out unless they are asked for.
+// Exports an exchange as text. Secrets are left out unless they are requested.
 
 import { type Field, MASK } from '../../exchange.ts'
 import { joined } from '../../http/characters.ts'
@@ -25,7 +25,7 @@ const NOT_THE_VISITORS = new Set([
   'forwarded',
 ])
 
-/** Exports an entry. `baseUrl` is that of the service, as the client reaches it. */
+/** Exports an entry. `baseUrl` is the URL at which the client reaches the service. */
 export function exported(
   entry: Entry,
   format: Format,
@@ -48,7 +48,7 @@ export function exported(
   }
 }
 
-/** Fields for the tools; secrets are left out, or a mask would be sent. */
+/** Returns the fields for the tools. Secrets are left out, because the mask would be sent. */
 function sentFields(entry: Entry, showing: Showing): Field[] {
   return fieldsOf(entry.requestHead, showing).filter(
     ({ name, isSecret }) =>
@@ -75,13 +75,13 @@ function textBody(bytes: Uint8Array): string | undefined {
   }
 }
 
-/** The captured bytes; fields of a form or of JSON that are secrets are masked. */
+/** Returns the captured bytes, with secret fields of a form or of JSON masked. */
 function bodyOf(entry: Entry, { secrets, reveals }: Showing): Uint8Array {
   const { bytes } = entry.requestBody
   return reveals ? bytes : maskedForm(bytes, headerOf(entry.requestHead, 'content-type'), secrets)
 }
 
-/** The captured response, decoded; fields of a form or of JSON that are secrets are masked. */
+/** Returns the captured response, decoded, with secret fields of a form or of JSON masked. */
 function answerOf(
   entry: Entry,
   { secrets, reveals }: Showing,
@@ -108,14 +108,14 @@ function curl(entry: Entry, showing: Showing, baseUrl: string): string {
   // A path such as /a/../b is sent unchanged.
   const url = urlOf(entry, showing, baseUrl).replaceAll(MASK, MASK_BYTES)
   words.push('--path-as-is', '-g', shellWord(url))
-  // curl leaves a field with an empty value out, unless it ends with a semicolon.
+  // curl leaves out a field with an empty value, unless it ends with a semicolon.
   for (const { name, value } of sentFields(entry, showing))
     words.push(`-H ${shellWord(value === '' ? `${name};` : `${name}: ${value}`)}`)
   if (entry.requestBody.keptBytes === 0) return `${note(entry)}${words.join(' \\\n  ')}\n`
-  // curl adds a type of its own to a body.
+  // curl adds a Content-Type of its own to a body.
   if (headerOf(entry.requestHead, 'content-type') === '') words.push("-H 'Content-Type:'")
   const text = textBody(bodyOf(entry, showing))
-  // curl reads a file whose name begins with an at sign.
+  // curl takes a text that begins with an at sign for the name of a file.
   if (text !== undefined && !text.startsWith('@') && isSafeInQuotes(text))
     return `${note(entry)}${[...words, `--data-binary ${inQuotes(text)}`].join(' \\\n  ')}\n`
   const lines = base64Of(bodyOf(entry, showing)).replace(/.{76}(?=.)/g, '$&\n')
@@ -128,12 +128,14 @@ function note(entry: Entry): string {
 }
 
 /**
- * A pattern for control characters and those that change how text is shown: a terminal reads ^C as a key, also within quotes.
+ * A pattern for control characters, and those that change how text is shown: a terminal reads ^C as a key even in
+ * quotes.
  */
 const UNSAFE = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\ufffd]/u
 
 /**
- * Whether a text is safe in quotes. Old shells look for `!` in each further line of a text as if it had no quotes around it.
+ * Whether a text is safe in quotes. Old shells look for `!` in each further line of a text as if it were not in
+ * quotes.
  */
 function isSafeInQuotes(text: string): boolean {
   return !UNSAFE.test(text.replaceAll('\n', '')) && !/\n(?:.*!|\^)/s.test(text)
@@ -151,7 +153,7 @@ function inQuotes(text: string): string {
   return piecesOf(text, piece => `'${piece.replaceAll("'", `'\\''`)}'`)
 }
 
-/** A terminal without an editor cuts lines at 4,096 bytes, and a quote may be behind that. */
+/** Splits a text, because a terminal without an editor cuts lines at 4,096 bytes, possibly before a quote. */
 function piecesOf(text: string, quoted: (piece: string) => string): string {
   const pieces = text.match(/.{1,300}/gsu) ?? ['']
   return pieces.map(quoted).join('\\\n')
@@ -210,7 +212,10 @@ const RUNNERS: Readonly<Record<'bun-test' | 'vitest' | 'node-test', Runner>> = {
   },
 }
 
-/** A file that runs on its own: it asks the app at APP_URL, otherwise where it was, and expects the same response. */
+/**
+ * Returns a test file that runs by itself: it calls the app at APP_URL, by default at its captured address, and
+ * expects the same response.
+ */
 function testOf(entry: Entry, { imports, is, equals }: Runner, showing: Showing, baseUrl: string): string {
   const path = pathOf(entry, showing)
   const type = headerOf(entry.responseHead, 'content-type')
@@ -241,7 +246,7 @@ function testOf(entry: Entry, { imports, is, equals }: Runner, showing: Showing,
   ].join('\n')
 }
 
-/** Returns a JavaScript literal, in characters that show what it says. */
+/** Returns a JavaScript literal, in characters that are visible. */
 function literal(value: unknown): string {
   return JSON.stringify(value).replace(
     /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu,
@@ -260,8 +265,8 @@ function jsonOf(text: string): string | undefined {
 // ── As sent ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 /**
- * Exports HTTP byte for byte: a body in UTF-8 would be another one as text of single bytes. Secrets are left out. A chunked
- * body has a length instead: chunks are not stored.
+ * Exports HTTP byte for byte, with characters as bytes. Secrets are left out. A chunked body gets a length instead,
+ * because chunks are not stored.
  */
 function http(entry: Entry, showing: Showing): Uint8Array {
   const lines = headText(entry.requestHead, showing).split('\r\n')
@@ -345,7 +350,7 @@ export function isFormat(text: string): text is Format {
   return FORMATS.some(format => format === text)
 }
 
-/** Whether anything of it is hidden: worth telling next to the text. */
+/** Whether anything in the text is hidden, which the caller should say next to it. */
 export function hidesSecrets(entry: Entry, { secrets }: Showing): boolean {
   const showing = { secrets, reveals: false }
   return (

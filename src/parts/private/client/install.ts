@@ -1,4 +1,4 @@
-// Private services as a part of a client: those that it shares, and the ends here of those of others.
+// Private services as a part of a client: those that it shares, and the connecting ends of others'.
 
 import type { Install, Part } from '../../../client/contracts/part.ts'
 import type { TunnelSettings } from '../../../client/tunnels/tunnel-settings.ts'
@@ -49,7 +49,10 @@ function settled(tunnel: TunnelSettings): TunnelSettings {
   }
 }
 
-/** An option that is for public addresses, or needs a server that reads requests. */
+/**
+ * Returns an option that only applies to public addresses, or needs a server that reads requests. `undefined` if
+ * there is none.
+ */
 function publicOptionsOf(tunnel: TunnelSettings): string | undefined {
   if (tunnel.port !== undefined) return 'remotePort'
   if (tunnel.options?.subdomain !== undefined) return 'subdomain'
