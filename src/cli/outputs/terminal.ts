@@ -1,4 +1,5 @@
-// Output for a human at a terminal: lines that stay, and below them the status and the keys, which are drawn again in place.
+// Output for a person at a terminal: lines that stay, and below them the status and the keys, which are redrawn in
+// place.
 //
 //   Public    https://calm-otter.tunnel.example
 //   App       http://localhost:3000
@@ -7,7 +8,7 @@
 //   ● live  1 request
 //   o open  c copy  h help  Ctrl+C quit
 //
-// No full screen: what scrolled up can be read and copied, and a crash leaves a usable shell.
+// It does not use the full screen, so that earlier lines can be read and copied, and a crash leaves a usable shell.
 
 import { VERSION } from '../../version.ts'
 import type {
@@ -33,13 +34,15 @@ import {
   upgradedLine,
 } from './lines.ts'
 
-/** Services of one file are granted within this time, unless the server is far away: then each is shown unchanged. */
+/**
+ * The time in milliseconds within which services of one file are usually granted. After it, each is shown by itself.
+ */
 const GATHER_MS = 100
 
-/** The width below which times give way. */
+/** The width below which times are left out. */
 const NARROW_COLUMNS = 60
 
-/** Events without a time: they belong to the start, to the end, or to the second that just ended. */
+/** The events without a time: they belong to the start, to the end, or to the second that just ended. */
 const UNTIMED: ReadonlySet<CliEvent['type']> = new Set([
   'service',
   'configured',
@@ -53,11 +56,11 @@ const CLEAR_BOTH_LINES = `${CLEAR_LINE}\x1b[1A\x1b[2K`
 
 /** The width of a label in the head. */
 const LABEL_COLUMNS = 10
-/** Names of services, up to this width. */
+/** The maximum width of services' names. */
 const MAX_SERVICE_COLUMNS = 20
 /** The time in milliseconds for which the status line says that the URL was copied. */
 const COPIED_MS = 4_000
-/** Requests whose duration counts, and how many there are before it is shown. */
+/** The maximum number of durations that count, and the minimum number to show a percentile. */
 const [MAX_DURATIONS, MIN_DURATIONS] = [200, 10]
 
 export class TerminalOutput implements Output {
@@ -71,29 +74,29 @@ export class TerminalOutput implements Output {
   #isListening = false
   #url = ''
   #lostAt: number | undefined
-  /** Apps that accept no connection, by their services, and since when. */
+  /** The apps that accept no connection, by their services, with the time since when. */
   readonly #down = new Map<string | undefined, { readonly origin: string; readonly atMs: number }>()
   readonly #known = new Set<string>()
   #requests = 0
   #errors = 0
-  /** Durations of the newest requests, in milliseconds. */
+  /** The durations of the latest requests, in milliseconds. */
   readonly #durations: number[] = []
   #connections = 0
   #openConnections = 0
   #isDraining = false
   #hasTotals = false
   #isUncounted = false
-  /** The services that are granted, and not shown yet. */
+  /** The services that were granted and not shown yet. */
   readonly #services: ServiceEvent[] = []
   #gathering: ReturnType<typeof setTimeout> | undefined
   readonly #webSockets = new Set<number>()
-  /** The reasons for which ordered certificates wait, by their names. */
+  /** The reasons why ordered certificates are waiting, by their names. */
   readonly #orders = new Map<string, string>()
-  /** Certificates of the server itself that it lacks, by their names: the first one, and when it is ordered again. */
+  /** The missing certificates of the server itself, by their names: the first name, and the time of the next order. */
   readonly #missing = new Map<string, { readonly name: string; readonly retryAtMs: number }>()
   #domains: readonly string[] = []
   #lastError = ''
-  /** The result of the key that copies, and until when the status line shows it. */
+  /** The result of the copy key, and until when the status line shows it. */
   #copied = { text: '', untilMs: 0 }
   #keys: readonly OfferedKey[] = []
   #drawn = ''
@@ -102,13 +105,13 @@ export class TerminalOutput implements Output {
     this.#out = out
     this.#palette = palette
     this.#now = now
-    // For the seconds of an outage and a changed width; writes nothing when the line would look the same.
+    // For the seconds of an outage, and after a change of width. Writes nothing if the line looks the same.
     this.#ticker = setInterval(() => this.#drawStatus(), 1_000)
     this.#ticker.unref()
   }
 
   event(event: CliEvent): void {
-    // An app that is not there is part of its service's line.
+    // The line of a service also says that its app is missing.
     if (event.type !== 'service' && event.type !== 'origin') this.#flushServices()
     if ('names' in event) this.#orders.delete(String(event.names))
     this.#noteMissing(event)
@@ -171,7 +174,7 @@ export class TerminalOutput implements Output {
         this.#print(connectionLine(event, this.#isListening, this.#now(), this.#palette, this.#out.columns))
         break
       case 'disconnected':
-        // Open requests ended with the connection, and no more events of them come.
+        // Open requests ended with the connection, and no more events about them come.
         this.#openConnections = 0
         this.#webSockets.clear()
         break
@@ -205,7 +208,8 @@ export class TerminalOutput implements Output {
         this.#print(`  ${totalsLine(event, this.#isUncounted)}`)
         break
       case 'error':
-        // Every try of a long outage fails in the same way: the error is printed once, the status line shows the outage.
+        // All attempts of a long outage fail in the same way: the error is printed once, and the status line shows
+        // the outage.
         if (event.service !== undefined || outageOf(event) !== this.#lastError || this.#isListening)
           this.#printText(event)
         if (event.service === undefined) this.#lastError = outageOf(event)
@@ -216,12 +220,15 @@ export class TerminalOutput implements Output {
     this.#drawStatus()
   }
 
-  /** A tunnel's own certificate is ordered when a visitor asks for it, so its failure says nothing of the server. */
+  /**
+   * Notes a missing certificate. A tunnel's own is ordered on a visitor's request, so its failure says nothing about
+   * the server.
+   */
   #noteMissing(event: CliEvent): void {
     if (!('names' in event) || event.names === undefined) return
     const id = String(event.names)
     if (event.type === 'notice') {
-      // A step of an order does not make it there.
+      // A step of an order does not mean that the certificate exists.
       if (event.code !== 'CERTIFICATE_ORDERED') this.#missing.delete(id)
       return
     }
@@ -230,7 +237,7 @@ export class TerminalOutput implements Output {
     this.#missing.set(id, { name, retryAtMs: Date.parse(event.retryAt) })
   }
 
-  /** Shows services that were granted together below each other. */
+  /** Shows services that were granted together as a list. */
   #flushServices(): void {
     clearTimeout(this.#gathering)
     this.#gathering = undefined
@@ -243,8 +250,8 @@ export class TerminalOutput implements Output {
   }
 
   /**
-   * Returns name, URL and app of each service, below each other; a URL that does not fit next to its name has a line of its
-   * own, because it must stay whole.
+   * Returns name, URL and app of each service as a list. A URL that does not fit next to its name gets its own line,
+   * because it must stay whole.
    */
   #serviceLines(services: readonly ServiceEvent[]): string {
     const { bold, cyan, dim, green, yellow } = this.#palette
@@ -268,7 +275,7 @@ export class TerminalOutput implements Output {
       .join('\n')
   }
 
-  /** Says that an app went, or came back; the status line shows those that are away. */
+  /** Reports that an app stopped or started to accept connections. The status line shows missing ones. */
   #tellOrigin(service: string | undefined, origin: string, isUp: boolean): void {
     const atMs = this.#now().getTime()
     const { dim, yellow } = this.#palette
@@ -282,7 +289,7 @@ export class TerminalOutput implements Output {
     }
     if (down !== undefined) return
     this.#down.set(service, { origin, atMs })
-    // Only the status line shows it until then.
+    // Until then, only the status line shows it.
     const isListed = this.#services.some(one => one.service === service)
     if (this.#isReady && !isListed)
       this.#print(`  ${dim(this.#time)}${yellow(`${whose}nothing listens on ${origin}`)}`)
@@ -311,7 +318,7 @@ export class TerminalOutput implements Output {
     this.#flushServices()
     clearInterval(this.#ticker)
     this.#clearStatus()
-    // A second Ctrl+C was echoed.
+    // The terminal echoed a second Ctrl+C.
     if (this.#isDraining && !this.#hasTotals) this.#out.write(CLEAR_LINE)
   }
 
@@ -321,7 +328,7 @@ export class TerminalOutput implements Output {
     this.#print(`  ${this.#palette.dim(`${this.#time}${after}`)}`)
   }
 
-  /** The time in front of notices and errors, which may stay on the screen for hours. */
+  /** The time before notices and errors, which may stay on the screen for hours. */
   get #time(): string {
     return this.#out.columns < NARROW_COLUMNS ? '' : `${formatTime(this.#now())}  `
   }
@@ -364,7 +371,7 @@ export class TerminalOutput implements Output {
     return this.#palette.bold(this.#palette.cyan('localtunnels'))
   }
 
-  /** A label, and what it names: words are wrapped next to it, and a URL that is too long for that has a line of its own. */
+  /** Returns a label and its text. Words are wrapped next to it; a URL that is too long gets its own line. */
   #labelled(label: string, value: string, colour = (text: string) => text): string {
     const lines = wrapped(visible(value), this.#out.columns - 2 - LABEL_COLUMNS)
     const isLong = widthOf(lines[0] ?? '') > this.#out.columns - 2 - LABEL_COLUMNS
@@ -376,7 +383,10 @@ export class TerminalOutput implements Output {
       .join('\n')
   }
 
-  /** The page's URL has its token, and two lines would not be one link: if it does not fit, a key opens it. */
+  /**
+   * Returns the line of the page's URL. It contains a token, and two lines would not be one link: if it does not fit,
+   * a key opens it.
+   */
   #inspectLine(url: string): string {
     const isWhole = widthOf(url) + 2 + LABEL_COLUMNS <= this.#out.columns
     return this.#labelled('Inspect', isWhole ? url : `${url.replace(/\/?#.*/, '')}, i opens it`)
@@ -436,7 +446,7 @@ export class TerminalOutput implements Output {
     this.#drawn = both
   }
 
-  /** The keys that fit, the first ones first. */
+  /** The keys that fit, in order. */
   get #keyLine(): string {
     const { cyan, dim } = this.#palette
     const keys = [...this.#keys, ['Ctrl+C', 'quit'] as const]
@@ -448,7 +458,7 @@ export class TerminalOutput implements Output {
       .join('  ')}`
   }
 
-  /** The text `p95 24 ms`: of 20 of the newest requests, 19 were as fast. */
+  /** The text `p95 24 ms`: of 20 of the latest requests, 19 were at least as fast. */
   get #percentile(): string {
     if (this.#durations.length < MIN_DURATIONS) return ''
     const sorted = this.#durations.toSorted((one, other) => one - other)
@@ -468,7 +478,7 @@ export class TerminalOutput implements Output {
       const since = forMs < 1_000 ? '' : `, ${formatDuration(forMs)}`
       const live =
         service === undefined ? '' : `${this.#known.size - this.#down.size} of ${this.#known.size} live  `
-      // The file gives the order, not the time at which each app went down.
+      // In the order of the file rather than the order of the failures.
       const names = [...this.#known].filter(name => this.#down.has(name)).map(visible)
       if (this.#down.size > 1) return ['○', `${live}${names.join(', ')} down`]
       return ['○', `${live}nothing on ${down.origin} yet${since}`]
@@ -491,25 +501,25 @@ export class TerminalOutput implements Output {
     const copied = this.#now().getTime() < this.#copied.untilMs ? this.#copied.text : undefined
     if (this.#isReady || this.#isListening)
       return ['●', seen === '' ? 'live' : `live  ${seen}`, bad, copied ?? this.#percentile]
-    // Registered, and a request through the public side is in transit.
+    // Registered, and a request to the public URL is in transit.
     if (this.#url.startsWith('http')) return ['◐', `${visible(this.#url)}  checking`]
     return this.#connecting === undefined ? ['', ''] : ['◐', `connecting to ${this.#connecting}`]
   }
 }
 
-/** The least width for an app next to its URL; with less, the URL has a line of its own. */
+/** The minimum width for an app next to its URL. With less, the URL gets its own line. */
 const SHORTEST_APP_COLUMNS = 6
 
 function padded(text: string, columns: number): string {
   return text + ' '.repeat(columns - widthOf(text))
 }
 
-/** Returns `:3000` in place of `http://localhost:3000` where that does not fit. */
+/** Returns `:3000` in place of `http://localhost:3000` if that does not fit. */
 function shortOf(app: string, columns: number): string {
   return widthOf(app) <= columns ? app : app.replace(/^(?:https?:\/\/)?localhost(?=:\d+$)/, '')
 }
 
-/** Returns `(1 of 2) ` before a text about the first. */
+/** Returns `(1 of 2) `, as a prefix of a text about the first of several. */
 function firstOf({ size }: ReadonlyMap<string, unknown>): string {
   return size === 1 ? '' : `(1 of ${size}) `
 }
