@@ -5,12 +5,15 @@ import type { Entry } from './entry.ts'
 import { isForm, maskedForm } from './form-secrets.ts'
 import { fieldsOf, headerOf, REVEALING, type Showing } from './secrets.ts'
 
-/** A decoded body has at most this many times the bytes that are kept of it, or the floor: ten bytes may grow to gigabytes. */
+/**
+ * The maximum size of a decoded body, as a multiple of its stored bytes, unless the floor is larger: ten bytes may
+ * grow to gigabytes.
+ */
 const DECODED_FACTOR = 16
 const SHOWN_FLOOR_BYTES = 4_194_304
-/** The size up to which filters decode every stored body: 3 ms for each. */
+/** The size up to which filters decode every stored body, in about 3 ms each. */
 export const SEARCHED_FLOOR_BYTES = 1_048_576
-/** Codings on top of each other. Senders use one or two; each more could take as long as the first. */
+/** The maximum number of codings of one body. Senders use one or two, and each takes as long as the first. */
 const MAX_CODINGS = 4
 
 /** The longest zstd frame without content. */
@@ -22,7 +25,10 @@ export interface Content {
   readonly fault?: string
 }
 
-/** The bytes as sent, or with gzip, deflate, br and zstd undone. A body that cannot be decoded comes as sent, with a fault. */
+/**
+ * Returns the bytes as sent, or with gzip, deflate, br and zstd decoded. If they cannot be decoded, returns them as
+ * sent, with a fault.
+ */
 export function contentOf(
   entry: Entry,
   side: 'request' | 'response',
@@ -78,7 +84,9 @@ export function shownContent(
     return { bytes: new Uint8Array(0), fault: `${fault}; it may have secrets`, hides: true }
   const masked = maskedForm(bytes, type, secrets)
   const isSure = decoded || !codingsOf(head).includes('zstd')
-  return masked === bytes && (isSure || !isForm(type)) ? { ...content, hides: false } : { bytes: masked, hides: true }
+  return masked === bytes && (isSure || !isForm(type))
+    ? { ...content, hides: false }
+    : { bytes: masked, hides: true }
 }
 
 /** The names of secrets are not found in JSON of other characters. */
@@ -117,7 +125,10 @@ function decode(bytes: Uint8Array, coding: string, maxOutputLength: number, mayB
   throw new Error(`the coding "${coding}" is not known here`)
 }
 
-/** Returns the text in the charset of its Content-Type, by default UTF-8, with replacement characters for wrong bytes. */
+/**
+ * Returns the text in the charset of its Content-Type, by default UTF-8, with replacement characters for invalid
+ * bytes.
+ */
 export function textOfContent({ bytes }: Content, type = ''): string {
   return decoderOf(type).decode(bytes)
 }
@@ -125,10 +136,10 @@ export function textOfContent({ bytes }: Content, type = ''): string {
 export function decoderOf(type: string): TextDecoder {
   const charset = /;\s*charset\s*=\s*"?([\w.:-]+)/i.exec(type)?.[1] ?? 'utf-8'
   try {
-    // Any label of the encoding standard; the types name some of them.
+    // Any label of the encoding standard; the types list only some.
     return new TextDecoder(charset as ConstructorParameters<typeof TextDecoder>[0])
   } catch {
-    // A coding that this runtime does not know.
+    // This runtime does not know the charset.
     return new TextDecoder()
   }
 }
