@@ -1,4 +1,4 @@
-// Links that work once and were used, in a SQLite file: they stay used when the server starts again.
+// The used links that work once, in a SQLite file: they stay used when the server starts again.
 
 import type { Database } from 'bun:sqlite'
 import { messageOf, optionInvalid, TunnelError } from '../errors.ts'
@@ -12,10 +12,10 @@ const SCHEMA = `
   create index if not exists usedUntil on used (untilMs);
   create index if not exists usedBy on used (owner);
 `
-/** If exceeded: links that work once are refused, until some of these would have expired. About 100 MB. */
+/** The maximum number of rows, about 100 MB. If exceeded, links that work once are refused until some have expired. */
 const MAX_ROWS = 1_000_000
 
-/** In one file, with mode 0600. Throws `OPTION_INVALID` when the file cannot be used. */
+/** The links in one file with mode 0600. Throws `OPTION_INVALID` if the file cannot be used. */
 export class SqliteUsedLinks implements UsedLinks {
   readonly #database: Database
   readonly #maxRows: number
@@ -23,7 +23,7 @@ export class SqliteUsedLinks implements UsedLinks {
   constructor(path: string, maxRows: number = MAX_ROWS) {
     this.#maxRows = maxRows
     try {
-      // A link that was used stays so after a power cut.
+      // A used link stays used after a power cut.
       this.#database = openPrivateDatabase(path, { version: 1, schema: SCHEMA, synchronous: 'full' })
     } catch (cause) {
       if (cause instanceof TunnelError) throw cause
@@ -52,7 +52,7 @@ export class SqliteUsedLinks implements UsedLinks {
   }
 
   #count(query: string, ...values: string[]): number {
-    // The query always responds with one row.
+    // The query always returns one row.
     return (this.#database.query(query).get(...values) as { count: number }).count
   }
 

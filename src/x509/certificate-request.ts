@@ -22,7 +22,7 @@ export function alternativeNames(names: readonly string[]): Buffer {
   return sequence(SUBJECT_ALTERNATIVE_NAME, octetString(list))
 }
 
-/** Signs what is given: `SEQUENCE { body, algorithm, signature }`, the form of requests and certificates alike. */
+/** Signs `body`: returns `SEQUENCE { body, algorithm, signature }`, the form of requests and certificates. */
 export function signed(body: Buffer, key: KeyObject): Buffer {
   return sequence(body, ECDSA_WITH_SHA256, bitString(sign('sha256', body, key)))
 }

@@ -23,7 +23,7 @@ export class WorkersAdmin {
   readonly #memberToken = newToken()
   #socket: AdminSocket | undefined
 
-  /** Prepares the token before the workers start, in `folder`, which only this user may enter. */
+  /** Prepares the token before the workers start, in `folder`, which only this user can enter. */
   static async prepare(config: AdminConfig, folder: string, run: Run): Promise<WorkersAdmin> {
     const admin = new WorkersAdmin(config, folder, run)
     await writeFile(join(folder, MEMBER_TOKEN), admin.#memberToken, { mode: 0o600 })
@@ -36,7 +36,7 @@ export class WorkersAdmin {
     this.#folder = folder
   }
 
-  /** Throws `PORT_IN_USE` or `OPTION_INVALID`. */
+  /** Listens. Throws `PORT_IN_USE` or `OPTION_INVALID`. */
   listen(workers: Pick<Workers, 'serving'>, upgrade: AdminUpgrade, options: ServerConfigOptions): void {
     const { host = '127.0.0.1', port = 9090, token = newToken() } = this.#config
     const { environment, output } = this.#run
