@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { parseProxy } from '../../src/client/carriers/proxy.ts'
-import { ConnectOpening } from '../../src/client/proxies/connect.ts'
+import { ConnectOpening } from '../../src/client/proxies/dial.ts'
 import type { Address, Dial, Socket, SocketHandler } from '../../src/socket.ts'
 import { OutboundProxy } from '../support/outbound-proxy.ts'
 import { peerServer } from '../support/peer.ts'
