@@ -231,6 +231,7 @@ const ALLOWED: Record<string, readonly string[]> = {
     'tunnel-client',
     'tunnel-server',
     'parts',
+    'paths',
     'countries',
     'networks',
     'exchange',

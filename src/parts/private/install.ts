@@ -1,5 +1,5 @@
-// Private services as a part of a server: tunnels that have a name and no public address. A client with a token for such a service is
-// connected to it.
+// Private services as a part of a server: tunnels with a name and without a public address. A client with a token for
+// such a service is connected to it.
 //
 //   program ── client ── dial ──▶ server ── raw visitor ──▶ client ── service
 //                     ◀── stream ──      ── stream ──▶
@@ -63,7 +63,9 @@ export const installPrivate: Install = server => {
   } satisfies Part
 }
 
-/** Makes a tunnel that is not in the book of the server: its name leads to the service, and it ends with its client. */
+/**
+ * Makes a tunnel that is not among those of the server: its name refers to the service, and it ends with its client.
+ */
 function claim(
   name: string,
   rule: Rule,
