@@ -168,7 +168,7 @@ describe('on a terminal', () => {
   })
 
   test('says that nothing listens, heals when the app starts, notices when it goes', async () => {
-    const port = freePort()
+    const port = String(freePort())
     const run = open(startOnTerminal([port], { NO_COLOR: '1' }))
     await run.printed(new RegExp(`○ nothing on :${port} yet`))
     const url = await run.printed(/ (http:\/\/\S+\.localhost:\d+)\r\n/)

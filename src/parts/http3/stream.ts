@@ -7,6 +7,7 @@ import { FieldList } from '../../http2/field-list.ts'
 import { encodeResponseHead, encodeTrailers } from '../../http2/head-block.ts'
 import type { StreamHandler } from '../../http2/server-stream.ts'
 import type { Deadline } from '../../server/limits/deadlines.ts'
+import type { Waiting } from '../../session/turns.ts'
 import type { MultiplexedStream } from '../http2/multiplexed.ts'
 import type { Http3Connection } from './connection.ts'
 import { FieldCollector, takeFields } from './fields.ts'
@@ -36,7 +37,7 @@ const collector = new FieldCollector()
 
 const NOT_YET: StreamHandler = { data() {}, ended() {}, reset() {}, writable() {} }
 
-export class Http3Stream implements MultiplexedStream, Deadline {
+export class Http3Stream implements MultiplexedStream, Deadline, Waiting {
   handler: StreamHandler = NOT_YET
   isRequestEnded = false
   isAnswerEnded = false
@@ -51,6 +52,8 @@ export class Http3Stream implements MultiplexedStream, Deadline {
   #trailers: FieldValues | undefined
   #endTimer: ReturnType<typeof setTimeout> | undefined
   #hasBody = false
+  /** Takes what has to wait for its turn. */
+  #takeWaiting: (() => void) | undefined
   #heldBytes = 0
   #isAwaitingRoom = false
 
@@ -85,13 +88,35 @@ export class Http3Stream implements MultiplexedStream, Deadline {
 
   async #read(): Promise<void> {
     try {
-      for await (const pieces of this.#quic) for (const piece of pieces) this.#dataCame(piece)
+      for await (const pieces of this.#quic) {
+        if (this.#host.front.turns.hasTime) this.#take(pieces)
+        else await this.#takeInTurn(pieces)
+      }
     } catch {
       return this.#gone()
     }
     // The runtime hands out trailers in the turn after the end of the body.
     if (this.#hasBody) eventLoop.soon(() => this.#requestEnded())
     else this.#requestEnded()
+  }
+
+  #take(pieces: readonly Uint8Array[]): void {
+    for (const piece of pieces) this.#dataCame(piece)
+  }
+
+  /** Many uploads at once share each turn of the event loop with all other visitors; until then their windows stay closed. */
+  #takeInTurn(pieces: readonly Uint8Array[]): Promise<void> {
+    return new Promise(resolve => {
+      this.#takeWaiting = () => {
+        this.#take(pieces)
+        resolve()
+      }
+      this.#host.front.turns.wait(this)
+    })
+  }
+
+  turn(): void {
+    this.#takeWaiting?.()
   }
 
   /** Begins the visit, once. */
