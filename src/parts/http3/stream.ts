@@ -1,4 +1,4 @@
-// One stream of an HTTP/3 connection: the runtime's stream as the channel of a visit sees it.
+// One stream of an HTTP/3 connection: turns the runtime's stream into that of a visit's channel.
 
 import { eventLoop } from '../../event-loop.ts'
 import type { ResponseHead } from '../../http/head.ts'
@@ -7,18 +7,20 @@ import { FieldList } from '../../http2/field-list.ts'
 import { encodeResponseHead, encodeTrailers } from '../../http2/head-block.ts'
 import type { StreamHandler } from '../../http2/server-stream.ts'
 import type { Deadline } from '../../server/limits/deadlines.ts'
-import type { Waiting } from '../../session/turns.ts'
 import type { MultiplexedStream } from '../http2/multiplexed.ts'
 import type { Http3Connection } from './connection.ts'
 import { FieldCollector, takeFields } from './fields.ts'
 import { DRAINS, type FieldValues, type QuicStream } from './quic.ts'
 
 /**
- * Bytes of a request's body that its app has not taken. The runtime lets a visitor send as fast as it likes, so what its app does
- * not take waits here: a longer body whose length is known is refused before it is read, and the others are cut at this length.
+ * The number of stored body bytes that its app has not taken. The runtime does not limit a visitor's speed. So a
+ * longer body of known length is refused before it is read, and others are cut at this length.
  */
 export const HELD_BYTES = 8_388_608
-/** A request without a length may have no body: how long its end may take to follow its head. */
+/**
+ * The time in milliseconds within which the end of a request without a length, which may have no body, follows its
+ * head.
+ */
 const END_MS = 10
 
 /** The codes of HTTP/3 (RFC 9114 section 8.1) for those of HTTP/2. */
@@ -31,18 +33,18 @@ const CODES: Readonly<Record<number, bigint>> = {
   [Code.HTTP_1_1_REQUIRED]: 0x110n,
 }
 
-/** The fields of the current section: one is read, or written, at a time. */
+/** The fields of the current section. One is read or written at a time. */
 const fields = new FieldList()
 const collector = new FieldCollector()
 
 const NOT_YET: StreamHandler = { data() {}, ended() {}, reset() {}, writable() {} }
 
-export class Http3Stream implements MultiplexedStream, Deadline, Waiting {
+export class Http3Stream implements MultiplexedStream, Deadline {
   handler: StreamHandler = NOT_YET
   isRequestEnded = false
   isAnswerEnded = false
   isClosed = false
-  /** Each stream of the runtime has a buffer of its own. */
+  /** False, because each stream of the runtime has a buffer of its own. */
   readonly isBlocked = false
   readonly isAwaited = false
   dueTick = 0
@@ -52,15 +54,13 @@ export class Http3Stream implements MultiplexedStream, Deadline, Waiting {
   #trailers: FieldValues | undefined
   #endTimer: ReturnType<typeof setTimeout> | undefined
   #hasBody = false
-  /** Takes what has to wait for its turn. */
-  #takeWaiting: (() => void) | undefined
   #heldBytes = 0
   #isAwaitingRoom = false
 
   constructor(host: Http3Connection, quic: QuicStream) {
     this.#host = host
     this.#quic = quic
-    // The runtime emits an error for a stream that is cut; nothing else listens to it.
+    // The runtime emits an error for a stream that is reset; no other code listens to it.
     quic.onerror = () => this.#gone()
     quic.onreset = () => this.#gone()
     quic.closed.then(
@@ -88,35 +88,13 @@ export class Http3Stream implements MultiplexedStream, Deadline, Waiting {
 
   async #read(): Promise<void> {
     try {
-      for await (const pieces of this.#quic) {
-        if (this.#host.front.turns.hasTime) this.#take(pieces)
-        else await this.#takeInTurn(pieces)
-      }
+      for await (const pieces of this.#quic) for (const piece of pieces) this.#dataCame(piece)
     } catch {
       return this.#gone()
     }
-    // The runtime hands out trailers in the turn after the end of the body.
+    // The runtime passes on trailers in the turn after the end of the body.
     if (this.#hasBody) eventLoop.soon(() => this.#requestEnded())
     else this.#requestEnded()
-  }
-
-  #take(pieces: readonly Uint8Array[]): void {
-    for (const piece of pieces) this.#dataCame(piece)
-  }
-
-  /** Many uploads at once share each turn of the event loop with all other visitors; until then their windows stay closed. */
-  #takeInTurn(pieces: readonly Uint8Array[]): Promise<void> {
-    return new Promise(resolve => {
-      this.#takeWaiting = () => {
-        this.#take(pieces)
-        resolve()
-      }
-      this.#host.front.turns.wait(this)
-    })
-  }
-
-  turn(): void {
-    this.#takeWaiting?.()
   }
 
   /** Begins the visit, once. */
@@ -153,12 +131,12 @@ export class Http3Stream implements MultiplexedStream, Deadline, Waiting {
     if (this.isAnswerEnded) this.#leave(false)
   }
 
-  /** No head came. */
+  /** Called when no head came in time. */
   expired(): void {
     this.refuse(Code.ENHANCE_YOUR_CALM)
   }
 
-  /** The visitor has reset it, or the connection is gone. */
+  /** Called when the visitor reset the stream, or the connection is gone. */
   #gone(): void {
     if (this.isClosed) return
     const isOver = this.isAnswerEnded && this.isRequestEnded
@@ -204,7 +182,7 @@ export class Http3Stream implements MultiplexedStream, Deadline, Waiting {
       if (!this.isClosed) this.handler.writable()
     }
     const room = this.#quic.writer[DRAINS]()
-    // Ended both ways it may be, and the code that waits hears so all the same.
+    // It may have ended both ways. The waiting code is notified in either case.
     Promise.resolve(room).then(isRoom, isRoom)
   }
 
@@ -220,7 +198,7 @@ export class Http3Stream implements MultiplexedStream, Deadline, Waiting {
     this.#cut(code, false)
   }
 
-  /** The way of the response is one of its own. */
+  /** Does nothing else, because the response has a direction of its own. */
   dropRequest(): void {
     this.#cut(Code.NO_ERROR, false)
   }
