@@ -23,7 +23,7 @@ interface Line {
 }
 
 interface JsonTreeProps {
-  readonly text: string
+  readonly root: JsonNode
   readonly label: string
   /** Lines whose name or value have it are shown, with their paths. */
   readonly search?: string
@@ -37,12 +37,7 @@ export function rootOf(text: string, isCut: boolean): JsonNode | undefined {
   return isJsonFault(root) ? undefined : root
 }
 
-export function JsonTree({
-  root,
-  label,
-  search = '',
-  onCopy,
-}: Omit<JsonTreeProps, 'text'> & { readonly root: JsonNode }) {
+export function JsonTree({ root, label, search = '', onCopy }: JsonTreeProps) {
   const toggled = useSignal<ReadonlySet<string>>(new Set())
   /** How many entries of a path are shown. */
   const more = useSignal<ReadonlyMap<string, number>>(new Map())
