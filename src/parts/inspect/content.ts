@@ -78,7 +78,9 @@ export function shownContent(
     return { bytes: new Uint8Array(0), fault: `${fault}; it may have secrets`, hides: true }
   const masked = maskedForm(bytes, type, secrets)
   const isSure = decoded || !codingsOf(head).includes('zstd')
-  return masked === bytes && (isSure || !isForm(type)) ? { ...content, hides: false } : { bytes: masked, hides: true }
+  return masked === bytes && (isSure || !isForm(type))
+    ? { ...content, hides: false }
+    : { bytes: masked, hides: true }
 }
 
 /** The names of secrets are not found in JSON of other characters. */

@@ -164,7 +164,9 @@ test('a body that is cut shows what is left of it, without its secrets', async (
   const noise = Array.from({ length: 2_000 }, (_, index) => Bun.hash(`${index}`).toString(36)).join(' ')
   const id = await captured(coded('gzip', gzipSync(JSON.stringify({ password: SECRET, noise }))))
   expect((await api.detail(id)).request?.body).toMatchObject({ isComplete: true, keptBytes: 5_000 })
-  expect((await api.ask(`exchanges/${id}/as/curl`)).text).toContain('# the body is left out: unexpected end of file')
+  expect((await api.ask(`exchanges/${id}/as/curl`)).text).toContain(
+    '# the body is left out: unexpected end of file',
+  )
   for (const [path, bytes] of Object.entries(await exits(id)))
     expect([path, hasSecret(bytes)]).toEqual([path, false])
   expect((await api.ask(`exchanges/${id}/request.body?decoded=1`)).text).toContain(
