@@ -1,12 +1,12 @@
-// The tokens of a server that are kept in a file: read when it starts, and again when another process changes them.
+// The tokens of a server in a file, which is read at the start, and again when another process changes it.
 
 import { randomBytes } from 'node:crypto'
 import type { TokenRule, TunnelServerOptions } from '../../server/settings/options.ts'
 import type { KeptToken, TokenStore } from '../../tokens.ts'
 
 /**
- * The time in milliseconds between looks at the file: a token works before the next command that its owner types has started. A
- * look costs microseconds.
+ * The time in milliseconds between checks of the file, so that a new token works before its owner's next command has
+ * started. A check takes microseconds.
  */
 const LOOK_MS = 50
 /** The time in milliseconds between checks for expired tokens, and for uses to note. */
@@ -15,7 +15,7 @@ const EXPIRY_MS = 500
 const NOTED_MS = 30_000
 
 export class TokenSource {
-  /** The token file for the admin API. Changes through it are noticed like those of another process. */
+  /** The token file for the admin API. Its changes are noticed like those of another process. */
   readonly editable: TokenStore
   readonly #store: TokenStore
   readonly #failed: (error: Error) => void
@@ -32,7 +32,7 @@ export class TokenSource {
     this.#version = store.version()
   }
 
-  /** Throws `OPTION_INVALID` when the file cannot be used. */
+  /** Opens the file. Throws `OPTION_INVALID` if it cannot be used. */
   static async open(path: string, failed: (error: Error) => void): Promise<TokenSource> {
     const { SqliteTokens } = await import('../../stores/sqlite-tokens.ts')
     return new TokenSource(new SqliteTokens(path), new SqliteTokens(path), failed)
@@ -42,12 +42,12 @@ export class TokenSource {
     this.#version = this.#store.version()
     const now = Date.now()
     const kept = this.#store.list().filter(token => !isOver(token, now))
-    // A server without tokens is open to everybody. Nothing has this hash.
+    // A server without tokens is open to everybody, so this adds one whose hash no token has.
     const nothing: TokenRule = { tokenHash: randomBytes(32).toString('hex') }
     return [...tokens, ...kept.map(ruleOf), ...(tokens.length + kept.length === 0 ? [nothing] : [])]
   }
 
-  /** Calls `changed` when the tokens are others than those that `tokens()` returned last. */
+  /** Calls `changed` when the tokens differ from the last result of `tokens()`. */
   follow(changed: () => void): void {
     let wasOver = this.#countOver()
     const hasExpired = () => {
@@ -62,7 +62,7 @@ export class TokenSource {
         this.#isFailing = false
         if (is) changed()
       } catch (error) {
-        // A file that is gone or locked is said once: the tokens stay unchanged.
+        // A missing or locked file is reported once, and the tokens stay unchanged.
         if (!this.#isFailing) this.#failed(error as Error)
         this.#isFailing = true
       }

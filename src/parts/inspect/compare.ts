@@ -1,4 +1,4 @@
-// How two exchanges differ.
+// Compares two exchanges.
 
 import type { Diff, DiffPart, MessageDiff, ReplayResult } from '../../exchange.ts'
 import { contentOf, shownContent, textOfContent } from './content.ts'
@@ -10,12 +10,15 @@ import { rowOf } from './view.ts'
 type Side = 'request' | 'response'
 type Verdict = ReplayResult['replays'][number]['verdict']
 
-/** The maximum length of texts that are compared by line: lines of two megabytes in a row keep the client busy for seconds. */
+/**
+ * The maximum length of texts that are compared by line. Lines of two megabytes each would keep the client busy for
+ * seconds.
+ */
 const MAX_TEXT_CHARS = 1_000_000
-/** The time in milliseconds for finding the differing lines; after it, the texts count as different as a whole. */
+/** The time in milliseconds for finding differing lines. After it, the whole texts count as different. */
 const DIFF_TIMEOUT_MS = 500
 
-/** Returns the result of a replay. An error is a status of 500 or above, or no response. */
+/** Returns the verdict on a replay. An error is a status of 500 or above, or no response. */
 export function verdictOf(before: Entry, after: Entry): Verdict {
   const [was, is] = [isError(before), isError(after)]
   if (was && !is) return 'fixed'
@@ -102,7 +105,7 @@ async function linesOf(a: string, b: string): Promise<DiffPart[]> {
   ]
   if (a.length + b.length > MAX_TEXT_CHARS) return whole
   const { diffLines } = await import('diff')
-  // Two texts without common lines would take time in the square of their lines.
+  // Two texts without common lines would take quadratic time.
   const parts = diffLines(a, b, { timeout: DIFF_TIMEOUT_MS })
   return (
     parts?.map(({ added, removed, value }) => ({
@@ -112,7 +115,7 @@ async function linesOf(a: string, b: string): Promise<DiffPart[]> {
   )
 }
 
-/** A byte here and there that is not a character does not make bytes of a text. */
+/** Whether the bytes are not text. A few invalid characters do not make a text binary. */
 function isBinary(text: string): boolean {
   return text.includes('\u0000') || (text.match(/\ufffd/g)?.length ?? 0) > text.length / 10
 }

@@ -5,12 +5,15 @@ import type { Entry } from './entry.ts'
 import { isForm, maskedForm } from './form-secrets.ts'
 import { fieldsOf, headerOf, REVEALING, type Showing } from './secrets.ts'
 
-/** A decoded body has at most this many times the bytes that are kept of it, or the floor: ten bytes may grow to gigabytes. */
+/**
+ * The maximum size of a decoded body, as a multiple of its stored bytes, unless the floor is larger: ten bytes may
+ * grow to gigabytes.
+ */
 const DECODED_FACTOR = 16
 const SHOWN_FLOOR_BYTES = 4_194_304
-/** The size up to which filters decode every stored body: 3 ms for each. */
+/** The size up to which filters decode every stored body, in about 3 ms each. */
 export const SEARCHED_FLOOR_BYTES = 1_048_576
-/** Codings on top of each other. Senders use one or two; each more could take as long as the first. */
+/** The maximum number of codings of one body. Senders use one or two, and each takes as long as the first. */
 const MAX_CODINGS = 4
 
 /** The longest zstd frame without content. */
@@ -22,7 +25,10 @@ export interface Content {
   readonly fault?: string
 }
 
-/** The bytes as sent, or with gzip, deflate, br and zstd undone. A body that cannot be decoded comes as sent, with a fault. */
+/**
+ * Returns the bytes as sent, or with gzip, deflate, br and zstd decoded. If they cannot be decoded, returns them as
+ * sent, with a fault.
+ */
 export function contentOf(
   entry: Entry,
   side: 'request' | 'response',
@@ -51,14 +57,11 @@ export function contentOf(
 
 /** A body without its secrets. */
 export interface ShownContent extends Content {
-  /** Whether secrets are masked, in a body that is decoded then, or the body is left out. */
+  /** Whether secrets are masked or the body is left out. Masked bodies are decoded. */
   readonly hides: boolean
 }
 
-/**
- * The body as it may be shown. One that may have secrets and cannot be decoded is left out, with a fault; otherwise it has them in its
- * coding.
- */
+/** Returns the body without its secrets. A body that may have secrets and cannot be decoded is empty, with a fault. */
 export function shownContent(
   entry: Entry,
   side: 'request' | 'response',
@@ -70,7 +73,7 @@ export function shownContent(
   if (reveals) return { ...content, hides: false }
   const head = side === 'request' ? entry.requestHead : entry.responseHead
   const type = headerOf(head, 'content-type')
-  // In its coding, the rest of a body that ends early is there for a better decoder.
+  // Another decoder may read more of a body that ends early.
   const { bytes, fault = faultOf(bytes, type) } = decoded
     ? content
     : contentOf(entry, side, true, floorBytes, false)
@@ -119,7 +122,10 @@ function decode(bytes: Uint8Array, coding: string, maxOutputLength: number, mayB
   throw new Error(`the coding "${coding}" is not known here`)
 }
 
-/** Returns the text in the charset of its Content-Type, by default UTF-8, with replacement characters for wrong bytes. */
+/**
+ * Returns the text in the charset of its Content-Type, by default UTF-8, with replacement characters for invalid
+ * bytes.
+ */
 export function textOfContent({ bytes }: Content, type = ''): string {
   return decoderOf(type).decode(bytes)
 }
@@ -127,10 +133,10 @@ export function textOfContent({ bytes }: Content, type = ''): string {
 export function decoderOf(type: string): TextDecoder {
   const charset = /;\s*charset\s*=\s*"?([\w.:-]+)/i.exec(type)?.[1] ?? 'utf-8'
   try {
-    // Any label of the encoding standard; the types name some of them.
+    // Any label of the encoding standard; the types list only some.
     return new TextDecoder(charset as ConstructorParameters<typeof TextDecoder>[0])
   } catch {
-    // A coding that this runtime does not know.
+    // This runtime does not know the charset.
     return new TextDecoder()
   }
 }

@@ -1,4 +1,4 @@
-// An exchange as text for use somewhere else. Secrets are left out unless they are asked for.
+// Exports an exchange as text. Secrets are left out unless they are requested.
 
 import { type Field, MASK } from '../../exchange.ts'
 import { joined } from '../../http/characters.ts'
@@ -25,7 +25,7 @@ const NOT_THE_VISITORS = new Set([
   'forwarded',
 ])
 
-/** Exports an entry. `baseUrl` is that of the service, as the client reaches it. */
+/** Exports an entry. `baseUrl` is the URL at which the client reaches the service. */
 export function exported(
   entry: Entry,
   format: Format,
@@ -126,12 +126,14 @@ function note(entry: Entry, body: ShownContent): string {
 }
 
 /**
- * A pattern for control characters and those that change how text is shown: a terminal reads ^C as a key, also within quotes.
+ * A pattern for control characters, and those that change how text is shown: a terminal reads ^C as a key even in
+ * quotes.
  */
 const UNSAFE = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\ufffd]/u
 
 /**
- * Whether a text is safe in quotes. Old shells look for `!` in each further line of a text as if it had no quotes around it.
+ * Whether a text is safe in quotes. Old shells look for `!` in each further line of a text as if it were not in
+ * quotes.
  */
 function isSafeInQuotes(text: string): boolean {
   return !UNSAFE.test(text.replaceAll('\n', '')) && !/\n(?:.*!|\^)/s.test(text)
@@ -149,7 +151,7 @@ function inQuotes(text: string): string {
   return piecesOf(text, piece => `'${piece.replaceAll("'", `'\\''`)}'`)
 }
 
-/** A terminal without an editor cuts lines at 4,096 bytes, and a quote may be behind that. */
+/** Splits a text, because a terminal without an editor cuts lines at 4,096 bytes, possibly before a quote. */
 function piecesOf(text: string, quoted: (piece: string) => string): string {
   const pieces = text.match(/.{1,300}/gsu) ?? ['']
   return pieces.map(quoted).join('\\\n')
@@ -206,7 +208,10 @@ const RUNNERS: Readonly<Record<'bun-test' | 'vitest' | 'node-test', Runner>> = {
   },
 }
 
-/** A file that runs on its own: it asks the app at APP_URL, otherwise where it was, and expects the same response. */
+/**
+ * Returns a test file that runs by itself: it calls the app at APP_URL, by default at its captured address, and
+ * expects the same response.
+ */
 function testOf(entry: Entry, { imports, is, equals }: Runner, showing: Showing, baseUrl: string): string {
   const path = pathOf(entry, showing)
   const type = headerOf(entry.responseHead, 'content-type')
@@ -238,7 +243,7 @@ function testOf(entry: Entry, { imports, is, equals }: Runner, showing: Showing,
   ].join('\n')
 }
 
-/** Returns a JavaScript literal, in characters that show what it says. */
+/** Returns a JavaScript literal, in characters that are visible. */
 function literal(value: unknown): string {
   return JSON.stringify(value).replace(
     /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu,
@@ -257,8 +262,8 @@ function jsonOf(text: string): string | undefined {
 // ── As sent ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 /**
- * Exports HTTP byte for byte: a body in UTF-8 would be another one as text of single bytes. Secrets are left out. A chunked
- * body has a length instead: chunks are not stored.
+ * Exports HTTP byte for byte, with characters as bytes. Secrets are left out. A chunked body gets a length instead,
+ * because chunks are not stored.
  */
 function http(entry: Entry, showing: Showing): Uint8Array {
   const lines = headText(entry.requestHead, showing).split('\r\n')
@@ -348,7 +353,7 @@ export function isFormat(text: string): text is Format {
   return FORMATS.some(format => format === text)
 }
 
-/** Whether anything of it is hidden: worth telling next to the text. */
+/** Whether anything in the text is hidden, which the caller should say next to it. */
 export function hidesSecrets(entry: Entry, { secrets }: Showing): boolean {
   const showing = { secrets, reveals: false }
   return (

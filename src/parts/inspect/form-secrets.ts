@@ -1,10 +1,9 @@
-// Fields of forms, of JSON and of queries that are called a secret: their values are masked wherever they are shown, and sent when the
-// request is replayed.
+// Masks secret fields of forms, JSON and queries wherever they are shown, and restores their values for a replay.
 
 import { MASK } from '../../exchange.ts'
 import { latin1 } from '../../http/characters.ts'
 
-/** A field of a form or of JSON: its text, and where its value is in that. */
+/** A field of a form or of JSON: its text, and the position of its value there. */
 interface Piece {
   readonly text: string
   readonly name: string
@@ -14,10 +13,10 @@ interface Piece {
   readonly isNumber?: true
 }
 
-/** The mask as a form has it: bytes of UTF-8, each a character. */
+/** The mask in a form: the bytes of UTF-8, one character each. */
 export const MASK_BYTES: string = Buffer.from(MASK).toString('latin1')
 
-/** The same bytes where nothing is hidden. */
+/** Returns the bytes with secret fields masked. The same array if nothing is hidden. */
 export function maskedForm(bytes: Uint8Array, type: string, secrets: ReadonlySet<string>): Uint8Array {
   return changed(bytes, type, ({ name, text, from, to, isNumber }) => {
     const mask = isNumber ? `"${MASK_BYTES}"` : MASK_BYTES
@@ -25,7 +24,7 @@ export function maskedForm(bytes: Uint8Array, type: string, secrets: ReadonlySet
   })
 }
 
-/** A value that still is the mask stands for the captured one: the n-th of a name for the n-th. */
+/** Replaces each value that is the mask by the captured one: the n-th of a name by the n-th. */
 export function unmaskedForm(edited: Uint8Array, captured: Uint8Array, type: string): Uint8Array {
   const form = piecesOf(captured, type)
   if (form === undefined) return edited
@@ -61,7 +60,10 @@ export function unmaskedQueries(edited: string, captured: string): string {
   })
 }
 
-/** Visits each field, also within the values of others, such as `/login?to=/a?token=1`. A changed value ends at `&`, `#` or a blank. */
+/**
+ * Calls `change` for each field, also within values of others, such as `/login?to=/a?token=1`. A value ends at `&`,
+ * `#` or a blank.
+ */
 function changedQueries(text: string, change: (name: string, value: string) => string): string {
   let changed = ''
   let from = 0
@@ -80,7 +82,7 @@ function changedQueries(text: string, change: (name: string, value: string) => s
 
 const VALUE = /[^&#\s]*/y
 
-/** The name of an encoded field, in lower case. */
+/** Returns the name of an encoded field, in lower case. */
 function nameIn(encoded: string): string {
   return [...new URLSearchParams(encoded).keys()][0]?.toLowerCase() ?? ''
 }
@@ -124,7 +126,7 @@ function pairOf(text: string): Piece {
   }
 }
 
-/** A string of JSON, which may be cut, and the colon behind it if it is a name. */
+/** A pattern for a JSON string, which may be truncated, and the colon after it if it is a name. */
 const JSON_STRING = /"([^"\\]*(?:\\.[^"\\]*)*)("|$)(\s*:\s*)?/gs
 
 const NUMBER = /-?\d[\d.eE+-]*/y

@@ -1,4 +1,4 @@
-// Entries as the API shows them.
+// Turns entries into the API's form.
 
 import { ERRORS, type ErrorCode } from '../../errors.ts'
 import type { ExchangeDetail, ExchangeRow, Kept, Message, Times } from '../../exchange.ts'
@@ -81,7 +81,10 @@ function messageOf(head: Uint8Array, body: KeptBytes, trailers: Uint8Array, show
   }
 }
 
-/** The text of a part, for filters. Secrets are not part of it: who may not see a value must not guess it. */
+/**
+ * Returns the text of a part for filters, without secrets: a user who may not see a value must not find it by
+ * guessing.
+ */
 export function partOf(entry: Entry, part: Part, showing: Showing): string {
   switch (part) {
     case 'request.head':
