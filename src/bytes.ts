@@ -1,4 +1,4 @@
-// Bytes between reading and writing: copies of them, and the two sign-in methods which they wait. A buffer is one array that is read as a
+// Bytes between reading and writing: copies of them, and the two ways in which they wait. A buffer is one array that is read as a
 // whole; a queue is what the next writer has no room for yet.
 
 const { copy } = Buffer.prototype
