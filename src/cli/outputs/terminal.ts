@@ -1,4 +1,5 @@
-// Output for a human at a terminal: lines that stay, and below them the status and the keys, which are drawn again in place.
+// Output for a person at a terminal: lines that stay, and below them the status and the keys, which are redrawn in
+// place.
 //
 //   Public    https://calm-otter.tunnel.example
 //   App       http://localhost:3000
@@ -7,7 +8,7 @@
 //   ● live  1 request
 //   o open  c copy  h help  Ctrl+C quit
 //
-// No full screen: what scrolled up can be read and copied, and a crash leaves a usable shell.
+// It does not use the full screen, so that earlier lines can be read and copied, and a crash leaves a usable shell.
 
 import { VERSION } from '../../version.ts'
 import type {
@@ -33,13 +34,15 @@ import {
 } from './lines.ts'
 import { Status } from './status.ts'
 
-/** Services of one file are granted within this time, unless the server is far away: then each is shown unchanged. */
+/**
+ * The time in milliseconds within which services of one file are usually granted. After it, each is shown by itself.
+ */
 const GATHER_MS = 100
 
-/** The width below which times give way. */
+/** The width below which times are left out. */
 const NARROW_COLUMNS = 60
 
-/** Events without a time: they belong to the start, to the end, or to the second that just ended. */
+/** The events without a time: they belong to the start, to the end, or to the second that just ended. */
 const UNTIMED: ReadonlySet<CliEvent['type']> = new Set([
   'service',
   'configured',
@@ -53,7 +56,7 @@ const CLEAR_BOTH_LINES = `${CLEAR_LINE}\x1b[1A\x1b[2K`
 
 /** The width of a label in the head. */
 const LABEL_COLUMNS = 10
-/** Names of services, up to this width. */
+/** The maximum width of services' names. */
 const MAX_SERVICE_COLUMNS = 20
 
 export class TerminalOutput implements Output {
@@ -65,7 +68,7 @@ export class TerminalOutput implements Output {
   #hasServices = false
   #hasTotals = false
   #isUncounted = false
-  /** The services that are granted, and not shown yet. */
+  /** The services that were granted and not shown yet. */
   readonly #services: ServiceEvent[] = []
   #gathering: ReturnType<typeof setTimeout> | undefined
   #lastError = ''
@@ -83,7 +86,7 @@ export class TerminalOutput implements Output {
   }
 
   event(event: CliEvent): void {
-    // An app that is not there is part of its service's line.
+    // The line of a service also says that its app is missing.
     if (event.type !== 'service' && event.type !== 'origin') this.#flushServices()
     // The lines compare with what was before.
     this.#printLines(event)
@@ -150,7 +153,7 @@ export class TerminalOutput implements Output {
     }
   }
 
-  /** Shows services that were granted together below each other. */
+  /** Shows services that were granted together as a list. */
   #flushServices(): void {
     clearTimeout(this.#gathering)
     this.#gathering = undefined
@@ -162,8 +165,8 @@ export class TerminalOutput implements Output {
   }
 
   /**
-   * Returns name, URL and app of each service, below each other; a URL that does not fit next to its name has a line of its
-   * own, because it must stay whole.
+   * Returns name, URL and app of each service as a list. A URL that does not fit next to its name gets its own line,
+   * because it must stay whole.
    */
   #serviceLines(services: readonly ServiceEvent[]): string {
     const { bold, cyan, dim, green, yellow } = this.#palette
@@ -187,7 +190,7 @@ export class TerminalOutput implements Output {
       .join('\n')
   }
 
-  /** Says that an app went, or came back; the status line shows those that are away. */
+  /** Reports that an app stopped or started to accept connections. The status line shows missing ones. */
   #tellOrigin(service: string | undefined, origin: string, isUp: boolean): void {
     const { isReady, down } = this.#status
     const { dim, yellow } = this.#palette
@@ -233,7 +236,7 @@ export class TerminalOutput implements Output {
       this.#print(`  The URL changed: ${this.#bold(url)}`)
   }
 
-  /** The time in front of notices and errors, which may stay on the screen for hours. */
+  /** The time before notices and errors, which may stay on the screen for hours. */
   get #time(): string {
     return this.#out.columns < NARROW_COLUMNS ? '' : `${formatTime(this.#now())}  `
   }
@@ -276,7 +279,7 @@ export class TerminalOutput implements Output {
     return this.#palette.bold(this.#palette.cyan('localtunnels'))
   }
 
-  /** A label, and what it names: words are wrapped next to it, and a URL that is too long for that has a line of its own. */
+  /** Returns a label and its text. Words are wrapped next to it; a URL that is too long gets its own line. */
   #labelled(label: string, value: string, colour = (text: string) => text): string {
     const lines = wrapped(visible(value), this.#out.columns - 2 - LABEL_COLUMNS)
     const isLong = widthOf(lines[0] ?? '') > this.#out.columns - 2 - LABEL_COLUMNS
@@ -288,7 +291,10 @@ export class TerminalOutput implements Output {
       .join('\n')
   }
 
-  /** The page's URL has its token, and two lines would not be one link: if it does not fit, a key opens it. */
+  /**
+   * Returns the line of the page's URL. It contains a token, and two lines would not be one link: if it does not fit,
+   * a key opens it.
+   */
   #inspectLine(url: string): string {
     const isWhole = widthOf(url) + 2 + LABEL_COLUMNS <= this.#out.columns
     return this.#labelled('Inspect', isWhole ? url : `${url.replace(/\/?#.*/, '')}, i opens it`)
@@ -348,7 +354,7 @@ export class TerminalOutput implements Output {
     this.#drawn = both
   }
 
-  /** The keys that fit, the first ones first. */
+  /** The keys that fit, in order. */
   get #keyLine(): string {
     const { cyan, dim } = this.#palette
     const keys = [...this.#keys, ['Ctrl+C', 'quit'] as const]
@@ -361,14 +367,14 @@ export class TerminalOutput implements Output {
   }
 }
 
-/** The least width for an app next to its URL; with less, the URL has a line of its own. */
+/** The minimum width for an app next to its URL. With less, the URL gets its own line. */
 const SHORTEST_APP_COLUMNS = 6
 
 function padded(text: string, columns: number): string {
   return text + ' '.repeat(columns - widthOf(text))
 }
 
-/** Returns `:3000` in place of `http://localhost:3000` where that does not fit. */
+/** Returns `:3000` in place of `http://localhost:3000` if that does not fit. */
 function shortOf(app: string, columns: number): string {
   return widthOf(app) <= columns ? app : app.replace(/^(?:https?:\/\/)?localhost(?=:\d+$)/, '')
 }

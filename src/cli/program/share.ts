@@ -1,4 +1,4 @@
-// Flags of `localtunnels [port]` and `localtunnels http [port]`, which are the same.
+// The flags of `localtunnels [port]` and `localtunnels http [port]`, which are the same.
 
 import type { Command } from 'commander'
 import { TunnelError } from '../../errors.ts'
@@ -138,7 +138,7 @@ function inspectOf(flags: Flags): ShareSettings['inspect'] {
   return port === undefined ? undefined : { port }
 }
 
-/** `undefined`: the default. */
+/** Returns the setting. `undefined`: the default. */
 function rewriteOf(flags: Flags): ShareSettings['client']['rewrite'] {
   const text = flags.text('rewrite')
   if (!text) return undefined

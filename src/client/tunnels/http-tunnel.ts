@@ -31,7 +31,7 @@ import {
   type TunnelSettings,
 } from './tunnel-settings.ts'
 
-/** An HTTP tunnel. Throws `OPTION_INVALID` or `NAME_INVALID` for what cannot be used. */
+/** Returns the settings of an HTTP tunnel. Throws `OPTION_INVALID` or `NAME_INVALID`. */
 export function httpTunnel(
   options: HttpTunnelOptions,
   environment: Environment,
@@ -85,7 +85,7 @@ function inboxOf({ inbox }: HttpTunnelOptions, isNamed: boolean): Pick<TunnelSet
   )
 }
 
-/** Returns the protocol for the server: over TLS it is HTTP/2 that ALPN chose. */
+/** Returns the protocol for the server. Over TLS it is HTTP/2 if ALPN chose it. */
 function protocolOf(options: RouteOptions): Pick<TunnelSettings, 'protocol'> {
   const { protocol = 'http/1.1', url, fetch, folder } = options
   if (protocol === 'http/1.1') return {}
@@ -120,7 +120,7 @@ function routesOf(
 ): RouteSettings[] {
   const all = Object.entries(routes).map(([given, where]) => {
     const path = given.replace(/\/+$/, '')
-    // Clients take dot segments out of a path before they send it.
+    // Clients remove dot segments from a path before they send it.
     if (!isRoutePath(path) || /\/\.\.?(?:\/|$)/.test(path))
       throw new TunnelError('OPTION_INVALID', `routes: "${given}" is not a path such as /api.`)
     const options: RouteOptions = typeof where === 'number' ? { port: where } : where

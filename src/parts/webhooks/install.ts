@@ -1,5 +1,5 @@
-// The requests that an app gets, as a part of a client: webhooks with a valid signature, those that `filter` matches, and bodies with a
-// length.
+// Which requests an app gets, as a part of a client: webhooks with a valid signature, requests that match `filter`,
+// and bodies with a length.
 
 import type { Install } from '../../client/contracts/part.ts'
 import type { HttpTunnelOptions, OriginOptions } from '../../client/options.ts'
@@ -84,7 +84,7 @@ function filterOf({ filter, protocol = 'http/1.1' }: HttpTunnelOptions = {}) {
   throw new TunnelError('OPTION_INVALID', 'filter and protocol exclude each other: filters read HTTP/1.1.')
 }
 
-/** The same origin; the code that judges is loaded with the first connection. */
+/** Returns the origin with a judge. The judge's code is loaded with the first connection. */
 function judged(origin: Origin, judge: () => Judge | Promise<Judge>): Origin {
   return {
     label: origin.label,

@@ -1,4 +1,4 @@
-// Private services as a part of a client: those that it shares, and the ends here of those of others.
+// Private services as a part of a client: those that it shares, and the connecting ends of others'.
 
 import type { Install, Part } from '../../../client/contracts/part.ts'
 import type { TunnelSettings } from '../../../client/tunnels/tunnel-settings.ts'
