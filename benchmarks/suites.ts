@@ -95,8 +95,8 @@ const SUITES: readonly Suite[] = [
 /** Besides the suites in a quick run: they have a verdict and no figures. */
 const VERDICTS = [
   { name: 'Gate', file: 'speed.ts', flags: await gateFlags() },
-  { name: 'Chaos', file: '../test/chaos/run.ts', flags: '--quick' },
-  { name: 'Attacks', file: '../test/hostile/run.ts', flags: '--quick' },
+  { name: 'Chaos', file: '../../test/chaos/run.ts', flags: '--quick' },
+  { name: 'Attacks', file: '../../test/hostile/run.ts', flags: '--quick' },
 ] as const
 
 const isWanted = ({ name, file }: { name: string; file: string }): boolean =>
@@ -169,10 +169,13 @@ for (const [index, suite] of chosen.entries()) {
   }
   const more = words.join(' ').split(' ').filter(Boolean)
   if ('seconds' in suite) more.push(...shared, '--json', json)
-  running = Bun.spawn([...(hasNetworks ? inNetwork : []), 'bun', join(import.meta.dir, file), ...more], {
-    stdio: ['ignore', 'inherit', 'inherit'],
-    detached: true,
-  })
+  running = Bun.spawn(
+    [...(hasNetworks ? inNetwork : []), 'bun', join(import.meta.dir, 'suites', file), ...more],
+    {
+      stdio: ['ignore', 'inherit', 'inherit'],
+      detached: true,
+    },
+  )
   const code = await running.exited
   if (code !== 0) failed.push(`error: ${name} ended with ${code}`)
   if (await Bun.file(json).exists()) results.push(...(await readRun(json)).suites)

@@ -8,7 +8,7 @@ export const MAX_SPLICES = 128
 
 /**
  * Ends of lanes at once in a process. Each lane has a visitor that asks often, and a connection to an app; requests above
- * pass the main thread. Measured by `benchmarks/speed.ts --only t500`.
+ * pass the main thread. Measured by `benchmarks/suites/speed.ts --only t500`.
  */
 export const MAX_LANES = 1024
 

@@ -9,7 +9,7 @@ import type { Stream } from './stream.ts'
 
 /**
  * A run of more bytes one way than this moves to a link. Below, one write for many streams is worth more than being
- * alone; measured by `benchmarks/speed.ts --only 64k10`.
+ * alone; measured by `benchmarks/suites/speed.ts --only 64k10`.
  */
 export const BULK_BYTES = 16_384
 

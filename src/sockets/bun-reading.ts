@@ -7,7 +7,7 @@ import { boundReceiving } from './receive-buffer.ts'
 /**
  * A read of this size is bulk. Bun reads 512 KB at a time, and up to eleven times in a row from a socket that has
  * more: with two such processes in a chain, small responses next to a download took 5 ms at the median, and 0.3 ms since
- * bulk yields (`benchmarks/speed.ts --only beside`). A response of 256 KB comes in one read, and is not bulk: behind it,
+ * bulk yields (`benchmarks/suites/speed.ts --only beside`). A response of 256 KB comes in one read, and is not bulk: behind it,
  * pauses and splices took a fifth of its time.
  */
 const BULK_READ_BYTES = 327_680

@@ -77,7 +77,7 @@ function makeRoomFor(head: RequestHead | ResponseHead): void {
 
 /** Request body kept for a second try on a fresh stream. nginx keeps as much in memory by default. */
 const MAX_REPLAY_BYTES = 65_536
-/** With less to come of a body, starting a splice costs more than it saves; measured by `benchmarks/speed.ts --only 1m10`. */
+/** With less to come of a body, starting a splice costs more than it saves; measured by `benchmarks/suites/speed.ts --only 1m10`. */
 export const MIN_SPLICED_BYTES = 262_144
 
 export class RequestSender implements Movement {

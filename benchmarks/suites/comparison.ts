@@ -1,28 +1,28 @@
-// The programs that are installed, side by side, and how others do what our functions do. `bun benchmarks/comparison.ts`
+// The programs that are installed, side by side, and how others do what our functions do. `bun benchmarks/index.ts comparison`
 //
 // Each tool is found by its version command. Those that one can host oneself are started with their own server on loopback
 // and measured; hosted ones are named and not started, because an account or the internet would be what is measured. The
 // tables in nanoseconds have stand-ins in JavaScript for how others do it, not their programs.
 
-import { TunnelClient } from '../src/index.ts'
-import { generateId, generateSubdomain, isValidSubdomain } from '../src/names.ts'
-import { encodeRequest, parseServerMessage } from '../src/parts/json-wire/json.ts'
-import { DATA } from '../src/wire/frame.ts'
-import { type Exchange, run } from './load/load.ts'
-import { get, JSON_LIST, post } from './load/traffic.ts'
-import { COLUMNS, loadRow } from './measure/load-rows.ts'
-import { bench, group, inTurn, keep, runSuite } from './measure/mitata.ts'
-import { answering } from './measure/ports.ts'
-import { column, type ResultRow, type Table } from './measure/result.ts'
-import { measure, type Row } from './measure/rounds.ts'
-import { isQuick, options, printTable, unlessQuick } from './measure/suite.ts'
-import { JSON_REQUEST, REQUEST, REQUEST_BYTES, REQUEST_JSON, RESPONSE, writeFrame } from './messages.ts'
-import { detectBinary } from './peers/binary.ts'
-import { direct } from './peers/floors.ts'
-import { sish } from './peers/http.ts'
-import { choose, OURS } from './peers/list.ts'
-import type { Peer } from './peers/peer.ts'
-import { bore, chisel, frpStock, ratholeStock, wstunnel } from './peers/tcp.ts'
+import { TunnelClient } from '../../src/index.ts'
+import { generateId, generateSubdomain, isValidSubdomain } from '../../src/names.ts'
+import { encodeRequest, parseServerMessage } from '../../src/parts/json-wire/json.ts'
+import { DATA } from '../../src/wire/frame.ts'
+import { type Exchange, run } from '../load/load.ts'
+import { get, JSON_LIST, post } from '../load/traffic.ts'
+import { COLUMNS, loadRow } from '../measure/load-rows.ts'
+import { bench, group, inTurn, keep, runSuite } from '../measure/mitata.ts'
+import { answering } from '../measure/ports.ts'
+import { column, type ResultRow, type Table } from '../measure/result.ts'
+import { measure, type Row } from '../measure/rounds.ts'
+import { isQuick, options, printTable, unlessQuick } from '../measure/suite.ts'
+import { JSON_REQUEST, REQUEST, REQUEST_BYTES, REQUEST_JSON, RESPONSE, writeFrame } from '../messages.ts'
+import { detectBinary } from '../peers/binary.ts'
+import { direct } from '../peers/floors.ts'
+import { sish } from '../peers/http.ts'
+import { choose, OURS } from '../peers/list.ts'
+import type { Peer } from '../peers/peer.ts'
+import { bore, chisel, frpStock, ratholeStock, wstunnel } from '../peers/tcp.ts'
 
 const HOSTED = 'installed; hosted, so it is not started'
 const TOOLS = [

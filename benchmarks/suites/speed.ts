@@ -1,14 +1,14 @@
-// How fast ordinary work goes through every tunnel: `bun benchmarks/speed.ts [--only t50] [--peers ours,rathole]`.
+// How fast ordinary work goes through every tunnel: `bun benchmarks/index.ts speed [--only t50] [--peers ours,rathole]`.
 //
 //   bun benchmarks/peers/install.ts     once: builds the peers
-//   bun benchmarks/speed.ts --peers ours,ours-off,ours-cli,ours-cli-off,rathole,bore,frp,nginx-tls,direct
+//   bun benchmarks/index.ts speed --peers ours,ours-off,ours-cli,ours-cli-off,rathole,bore,frp,nginx-tls,direct
 //                                       the library and the command line, accelerator on and off
 //
 // A row is data: its requests, how many visitors at a time, its figures. One row alone takes about a minute with all
 // tunnels, and seconds with two.
 
-import { h2load } from './load/h2load.ts'
-import { keepBusy, type Load, run } from './load/load.ts'
+import { h2load } from '../load/h2load.ts'
+import { keepBusy, type Load, run } from '../load/load.ts'
 import {
   BROWSER,
   CHUNKED,
@@ -22,19 +22,19 @@ import {
   SITE,
   SMALL,
   WEBSOCKET,
-} from './load/traffic.ts'
-import { watchedGet } from './load/watched.ts'
-import { launch } from './measure/children.ts'
-import { COLUMNS, type LoadRow, loadRow, observe } from './measure/load-rows.ts'
-import { cpuSeconds, forgetPeak, peakBytes } from './measure/proc.ts'
-import { column, type Path } from './measure/result.ts'
-import { type Figures, measure, type Row, type Scene, type Stage } from './measure/rounds.ts'
-import { conclude, isQuick, options, seconds, unlessQuick } from './measure/suite.ts'
-import { summary } from './measure/summary.ts'
-import { FILE_SIZES, fileBytes } from './origin/files.ts'
-import { scratch } from './peers/binary.ts'
-import { behindNginx, caddyTls, carrierBehindNginx, direct, nginxHop, nginxTls } from './peers/floors.ts'
-import { ACCELERATOR_OFF, ALL, choose, FLOORS, HTTP_PEERS, OURS } from './peers/list.ts'
+} from '../load/traffic.ts'
+import { watchedGet } from '../load/watched.ts'
+import { launch } from '../measure/children.ts'
+import { COLUMNS, type LoadRow, loadRow, observe } from '../measure/load-rows.ts'
+import { cpuSeconds, forgetPeak, peakBytes } from '../measure/proc.ts'
+import { column, type Path } from '../measure/result.ts'
+import { type Figures, measure, type Row, type Scene, type Stage } from '../measure/rounds.ts'
+import { conclude, isQuick, options, seconds, unlessQuick } from '../measure/suite.ts'
+import { summary } from '../measure/summary.ts'
+import { FILE_SIZES, fileBytes } from '../origin/files.ts'
+import { scratch } from '../peers/binary.ts'
+import { behindNginx, caddyTls, carrierBehindNginx, direct, nginxHop, nginxTls } from '../peers/floors.ts'
+import { ACCELERATOR_OFF, ALL, choose, FLOORS, HTTP_PEERS, OURS } from '../peers/list.ts'
 import {
   type OursOptions,
   ours,
@@ -44,9 +44,9 @@ import {
   oursLibrary,
   oursTerminal,
   oursTls,
-} from './peers/ours.ts'
-import type { Peer } from './peers/peer.ts'
-import { bore, frpBest, frpMux, frpStock, ratholeBest, ratholeTls } from './peers/tcp.ts'
+} from '../peers/ours.ts'
+import type { Peer } from '../peers/peer.ts'
+import { bore, frpBest, frpMux, frpStock, ratholeBest, ratholeTls } from '../peers/tcp.ts'
 
 const MB = 1_048_576
 /** The JSON wire collects an answer whole, and refuses larger ones: that is documented and no failure. */
