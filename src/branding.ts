@@ -1,4 +1,4 @@
-// The operator of a server, as its pages for visitors name it.
+// The operator of a server, as shown on its pages for visitors.
 
 import { TunnelError } from './errors.ts'
 
@@ -15,15 +15,18 @@ export interface Branding {
   readonly logo?: string
 }
 
-/** Each page has the logo in it. */
+/** The maximum size of a logo in characters. Each page contains it. */
 const MAX_LOGO_CHARS = 65_536
 
 const EMAIL = /^[^\s@:/?#]+@[^\s@:/?#]+$/
-/** Elements and attributes that load or run something. Chromium does neither for a picture, which would stay incomplete. */
+/**
+ * A pattern for elements and attributes that load or run something. In a picture, Chromium does neither, so the
+ * picture would be incomplete.
+ */
 const ACTIVE =
   /<script|<foreignObject|\bon\w+\s*=|\bhref\s*=\s*["'](?!#|data:)|url\(\s*["']?(?!#|data:)|<!ENTITY/i
 
-/** Throws `OPTION_INVALID`. The logo of the result is a `data:` URL. */
+/** Checks the branding. The logo of the result is a `data:` URL. Throws `OPTION_INVALID`. */
 export function checkBranding({ name, contact, logo }: Branding): Branding {
   if (name !== undefined && (name.trim() === '' || name.length > 80))
     throw new TunnelError('OPTION_INVALID', 'branding.name must have 1 to 80 characters.')

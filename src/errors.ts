@@ -1,4 +1,4 @@
-// One error class and one table: every refusal of localtunnels, with its stable code.
+// One error class and one table: every error of localtunnels, with its stable code.
 
 /** The meaning of an error code. */
 export interface ErrorEntry {
@@ -6,18 +6,18 @@ export interface ErrorEntry {
   readonly wire: number
   /** The HTTP status that the visitor gets. */
   readonly status: number
-  /** The party that has to act. The visitor's error page names it. */
+  /** The party that must act. The visitor's error page names it. */
   readonly fault: 'visitor' | 'server' | 'client' | 'origin' | 'user'
-  /** Whether the same request or command may work if tried again unchanged. Default `false`. */
+  /** Whether the same request or command may succeed later. Default `false`. */
   readonly retryable?: boolean
-  /** The event, in one sentence. */
+  /** What happened, in one sentence. */
   readonly meaning: string
   /** The next step, in one or two sentences. */
   readonly action: string
 }
 
 const ROWS = {
-  // The visitor's request
+  // Requests of visitors
   BAD_REQUEST: {
     wire: 1,
     status: 400,
@@ -84,7 +84,7 @@ const ROWS = {
     meaning: 'The visitor stopped reading the response.',
     action: 'Send the request again, and read without long pauses. The operator can raise sendTimeoutMs.',
   },
-  // Finding the way
+  // Routing
   HOST_UNKNOWN: {
     wire: 10,
     status: 404,
@@ -881,7 +881,7 @@ export type ErrorCode = keyof typeof ROWS
 /** The meaning of each error code. */
 export const ERRORS: Readonly<Record<ErrorCode, ErrorEntry>> = ROWS
 
-/** A detail of these says what to do. */
+/** The codes whose detail already contains the next step. */
 const DETAIL_SAYS_ALL: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
   'OPTION_INVALID',
   'SERVER_SCHEME',
@@ -894,9 +894,9 @@ export class TunnelError extends Error {
   readonly code: ErrorCode
 
   /**
-   * Makes an error. `detail` replaces the meaning of the code in the message; the action stays, except for `OPTION_INVALID`,
-   * `SERVER_SCHEME` and `ORIGIN_SCHEME`, whose detail says what to do. `action`: another one is better here; empty: the detail
-   * has the next step.
+   * Makes an error. `detail` replaces the meaning of the code in the message. The action stays, except for
+   * `OPTION_INVALID`, `SERVER_SCHEME` and `ORIGIN_SCHEME`, whose detail says what to do. `action` replaces the
+   * action; empty: the detail contains the next step.
    */
   constructor(
     code: ErrorCode,
@@ -905,7 +905,7 @@ export class TunnelError extends Error {
   ) {
     const { meaning } = ERRORS[code]
     const { cause, action = ERRORS[code].action } = options
-    // A message that another end sent says what to do already.
+    // A message from another end already contains the next step.
     const isEnough =
       detail !== undefined && (DETAIL_SAYS_ALL.has(code) || action === '' || detail.endsWith(action))
     super(isEnough ? detail : `${detail ?? meaning} ${action}`, 'cause' in options ? { cause } : undefined)
@@ -915,10 +915,10 @@ export class TunnelError extends Error {
 }
 
 const byWire = new Map<number, ErrorCode>(
-  Object.entries(ERRORS).map(([code, { wire }]) => [wire, code as ErrorCode]), // keys of ERRORS by construction
+  Object.entries(ERRORS).map(([code, { wire }]) => [wire, code as ErrorCode]), // the entries have the keys of ERRORS
 )
 
-/** The code for a number from a RESET or GOAWAY frame; `INTERNAL` for one that a newer peer may know. */
+/** Returns the code for a number in a RESET or GOAWAY frame; `INTERNAL` for a number that only a newer peer knows. */
 export function errorOfWire(wire: number): ErrorCode {
   return byWire.get(wire) ?? 'INTERNAL'
 }

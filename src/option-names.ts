@@ -1,4 +1,4 @@
-// Refuses options that do not exist and numbers that are out of range, and finds the known word that a mistyped one was meant to be.
+// Refuses unknown options and numbers out of range, and finds the known word that a mistyped one was meant to be.
 
 import { TunnelError } from './errors.ts'
 
@@ -6,7 +6,10 @@ export type Names<Options> = Readonly<Record<keyof Options, true>>
 
 type Words<Text> = Text extends `${infer First} ${infer Rest}` ? First | Words<Rest> : Text & string
 
-/** Names with spaces in between. The compiler refuses texts that lack an option of the interface, or have another word. */
+/**
+ * Returns the names in the texts, which spaces separate. The compiler refuses texts that lack an option of the
+ * interface, or contain another word.
+ */
 export function namesOf<Options>(): <const Texts extends readonly string[]>(
   ...texts: Texts
 ) => [Exclude<Words<Texts[number]>, keyof Options>] extends [never]
@@ -17,7 +20,10 @@ export function namesOf<Options>(): <const Texts extends readonly string[]>(
     Object.fromEntries(texts.flatMap(text => text.split(' ')).map(name => [name, true])) as never
 }
 
-/** An option whose name is misspelled would not be there. Throws `OPTION_INVALID`, which names all such options. `hints`: names that other packages use. */
+/**
+ * Throws `OPTION_INVALID` with all unknown options, because a misspelled one would otherwise be ignored. `hints`:
+ * names that other packages use.
+ */
 export function checkNames(
   given: object,
   known: object,
@@ -38,7 +44,7 @@ export function checkNames(
   throw new TunnelError('OPTION_INVALID', [what, ...others.flatMap(name => hintOf(name) ?? [])].join(' '))
 }
 
-/** Throws `OPTION_INVALID` for a number outside, or with a fraction. */
+/** Returns the number. Throws `OPTION_INVALID` if it is out of range or has a fraction. */
 export function whole(
   name: string,
   value: number,
@@ -51,8 +57,8 @@ export function whole(
 }
 
 /**
- * Returns the known word that differs by one slip, or two from eight letters on. `undefined` if there is none. A word of two
- * letters is near to anything.
+ * Returns the known word that differs by one edit, or two from eight letters on. `undefined` if there is none. A word
+ * of two letters would be near to anything.
  */
 export function nearest(word: string, known: Iterable<string>): string | undefined {
   let best: string | undefined
@@ -68,7 +74,10 @@ export function nearest(word: string, known: Iterable<string>): string | undefin
   return best
 }
 
-/** Letters added, left out, mistaken or swapped with their neighbour: Damerau's distance without a second edit of a swap. */
+/**
+ * Returns the number of letters added, left out, replaced or swapped with their neighbour: Damerau's distance without
+ * a second edit of a swap.
+ */
 export function distance(first: string, second: string): number {
   let beforeLast: number[] = []
   let last = Array.from({ length: second.length + 1 }, (_, index) => index)

@@ -1,4 +1,5 @@
-// The words of generated names: 128 each, so that one random number picks both with masks. Friendly in any pairing.
+// The words of generated names: 128 of each kind, so that one random number selects both with masks. Every
+// combination is friendly.
 
 const split = (words: string): readonly string[] => words.trim().split(/\s+/)
 

@@ -1,4 +1,4 @@
-// A number of places; a caller that finds none free waits in line.
+// A number of places. A caller that finds none free waits.
 
 export class Slots {
   #free: number
@@ -8,7 +8,7 @@ export class Slots {
     this.#free = count
   }
 
-  /** Runs `body` in a place of its own. */
+  /** Runs `body` in a place. */
   async run<Result>(body: () => Promise<Result>): Promise<Result> {
     if (this.#free > 0) this.#free--
     else await new Promise<void>(resolve => this.#line.push(resolve))

@@ -1,5 +1,5 @@
-// The data that a shell needs to complete commands and flags: made from the commands themselves, so that it is never behind
-// them.
+// The data with which shells complete commands and flags, made from the commands themselves so that it is always
+// current.
 
 import type { Command } from 'commander'
 import { bash } from './completions/bash.ts'

@@ -1,4 +1,5 @@
-// The words of a service without their secrets: unit files are readable by all users of the machine, variables go into a file of one.
+// Separates secrets from the words of a service: all users of the machine can read unit files, so secrets go into a
+// file of one user.
 
 import { type Command, CommanderError } from 'commander'
 import type { Fields, Value } from '../config/field.ts'
@@ -10,17 +11,20 @@ import { commandsOf } from './settings/environment.ts'
 import { translate } from './words.ts'
 
 export interface ServiceWords {
-  /** The words as a unit file needs them. */
+  /** The words for the unit file. */
   readonly words: readonly string[]
-  /** The variables that the command gets: secrets of the words, and variables of its flags that are set now. */
+  /** The variables for the command: secrets from the words, and the current variables of its flags. */
   readonly variables: Readonly<Record<string, string>>
-  /** The command that the words begin with, such as `up`; `localtunnels` if an app is shared without the word `http`. */
+  /**
+   * The command at the beginning of the words, such as `up`; `localtunnels` if an app is shared without the word
+   * `http`.
+   */
   readonly command: string
   /** The value of `--config`. */
   readonly file: string | undefined
 }
 
-/** Throws `OPTION_INVALID` for words that are not command line, and for secrets that no variable can carry. */
+/** Throws `OPTION_INVALID` for words that are not a valid command line, and for secrets that no variable can carry. */
 export async function separateSecrets(
   words: readonly string[],
   environment: Readonly<Record<string, string | undefined>>,
@@ -61,11 +65,11 @@ export async function separateSecrets(
   }
 }
 
-/** The command that the words give, with its values. It checks all of them, and does nothing. */
+/** Parses the words completely, without running the command. */
 async function parsed(words: readonly string[]): Promise<Command> {
   let found: Command | undefined
   const nothing = async () => {}
-  // Each action is the same one, whatever it is called.
+  // The actions only record the command.
   const argv = translate(words)
   const program = await createProgram(new Proxy({} as Actions, { get: () => nothing }), argv)
   for (const one of commandsOf(program))
@@ -103,7 +107,7 @@ function exposed(what: string): TunnelError {
   )
 }
 
-/** Whether the text is `https://user:password@host`, also after `--route /api=`. */
+/** Whether the text contains `https://user:password@host`, also after `--route /api=`. */
 function hasPassword(text: string): boolean {
   return /[a-z][a-z\d+.-]*:\/\/[^\s/?#]*@/i.test(text)
 }
@@ -112,7 +116,7 @@ export function isSecretFlag(long: string | undefined): boolean {
   return long !== undefined && SECRET_FLAGS.has(long)
 }
 
-/** The flags of the keys that configuration files mark as secrets: `--token`, `--admin-token` of `admin.token`. */
+/** The flags for keys that configuration files mark as secrets: `--token`, `--admin-token` for `admin.token`. */
 const SECRET_FLAGS: ReadonlySet<string> = new Set(
   [...secretsOf(CLIENT_FIELDS, []), ...secretsOf(SERVER_FIELDS, [])].map(name => `--${name}`),
 )

@@ -22,14 +22,14 @@ export interface ClientSettings {
   readonly otherServers: readonly ServerChoice[]
   readonly tunnel: TunnelSettings | undefined
   readonly token: string | undefined
-  /** Tokens may go to another machine without TLS. */
+  /** Whether tokens may go to another machine without TLS. */
   readonly isInsecureTokenAllowed: boolean
   readonly wire: 'auto' | 'streams' | 'json'
-  /** Makes the connection to the server instead of `dial`. */
+  /** The Node Agent that connects to the server in place of `dial`. */
   readonly agent: Agent | undefined
-  /** The way to the server and its public side: through a proxy, or straight. */
+  /** Dials the server, through a proxy or directly. */
   readonly dial: Dial
-  /** The same to what a server names as its public side. */
+  /** Dials the public URL that a server reports, through a proxy or directly. */
   readonly dialPublic: Dial
   /** The proxy on the way to the server, for messages: its URL without the login. */
   readonly proxyLabel: string | undefined
@@ -40,7 +40,7 @@ export interface ClientSettings {
   readonly pingIntervalMs: number
   readonly deadAfterMs: number
   readonly drainTimeoutMs: number
-  /** Requests a second that are reported one by one; `0`: all. */
+  /** The number of requests per second that are reported one by one; `0`: all. */
   readonly reportRate: number
   readonly stateFolder: string | undefined
   readonly limits: ClientLimits
@@ -72,7 +72,7 @@ export function clientSettings(
   if (deadAfterMs <= pingIntervalMs) {
     throw new TunnelError('OPTION_INVALID', 'deadAfterMs must be more than pingIntervalMs.')
   }
-  // An empty variable is one that is not set.
+  // An empty variable counts as not set.
   const fallback = (options.token ?? environment.TUNNEL_TOKEN) || undefined
   const given = options.server ?? serverList(environment.TUNNEL_SERVER || DEFAULT_SERVER)
   const choices = serversOf(given, options, fallback)
@@ -80,7 +80,7 @@ export function clientSettings(
   if (options.agent !== undefined && options.proxy) {
     throw new TunnelError('OPTION_INVALID', 'agent and proxy exclude each other: the agent is the way.')
   }
-  // The request, with the token in it, may be in transit before anything here sees the certificate.
+  // The request with the token may be sent before this code sees the certificate.
   if (options.agent !== undefined && options.pin !== undefined) {
     const text =
       'pin cannot be verified where an agent makes the connection: use proxy, or leave the pin out.'
@@ -109,7 +109,7 @@ export function clientSettings(
       : undefined,
     token,
     wire,
-    // Public as `object`: published types do without those of Node.
+    // The public type is `object`, so that published types do not need those of Node.
     agent: options.agent as Agent | undefined,
     connectTimeoutMs: positive('connectTimeoutMs', options.connectTimeoutMs ?? 10_000),
     isReconnecting: options.reconnect ?? true,
@@ -142,7 +142,7 @@ function serversOf(
   return [choice(first), ...others.map(choice)]
 }
 
-/** The same client at each of its servers, in their order. */
+/** Returns the settings for each of the servers, in their order. */
 export function atEachServer(settings: ClientSettings): readonly ClientSettings[] {
   return [settings, ...settings.otherServers.map(one => ({ ...settings, ...one }))]
 }

@@ -1,6 +1,10 @@
-// The scripts of `RedisCertificates`, each one step. KEYS[1] is the prefix with a colon. Times are those of the caller's clock.
+// The scripts of `RedisCertificates`, each of which is atomic. KEYS[1] is the prefix with a colon. Times are those of
+// the caller's clock.
 
-/** The script to plan. ARGV: id, times as JSON, when to look at it. Nothing when there is no such certificate. */
+/**
+ * The script to plan the next check. ARGV: id, times as JSON, time of the check. Does nothing if there is no such
+ * certificate.
+ */
 export const RESCHEDULE: string = `
 local prefix, id = KEYS[1], ARGV[1]
 if redis.call('hexists', prefix .. 'certificates', id) == 0 then return 0 end
@@ -8,7 +12,7 @@ redis.call('hset', prefix .. 'times', id, ARGV[2])
 redis.call('zadd', prefix .. 'due', ARGV[3], id)
 return 1`
 
-/** The script to forget. ARGV: a time. Orders, refusals and claims begin with one; those before it are forgotten. */
+/** The script to forget. ARGV: a time. Orders, refusals and claims begin with one; those before it are removed. */
 export const PRUNE: string = `
 local before = tonumber(ARGV[1])
 for _, name in ipairs({ 'orders', 'refusals', 'claims' }) do
@@ -20,8 +24,8 @@ end
 return 1`
 
 /**
- * The script to admit an order. ARGV: id, now, orders for a name and in how long, orders for all and in how long. When one is
- * allowed; '': it is counted.
+ * The script to admit an order. ARGV: id, now, number of orders for a name and their window, number of orders for all
+ * and their window. Returns the time when one is allowed; '' if it was counted.
  */
 export const ADMIT: string = `
 local prefix, id, now = KEYS[1], ARGV[1], tonumber(ARGV[2])
@@ -41,7 +45,7 @@ redis.call('zadd', ofAll, ARGV[2], member)
 redis.call('pexpire', ofName, ARGV[4] + 60000)
 return ''`
 
-/** The script to claim. ARGV: id, holder, now, until. Whether it has the right. */
+/** The script to claim. ARGV: id, holder, now, until. Returns whether the claim succeeded. */
 export const CLAIM: string = `
 local key, id, holder, now = KEYS[1] .. 'claims', ARGV[1], ARGV[2], tonumber(ARGV[3])
 local held = redis.call('hget', key, id)

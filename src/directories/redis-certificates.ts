@@ -1,4 +1,4 @@
-// Certificates of an ACME authority in Redis or Valkey: servers of a cluster order each once, and all have it.
+// Certificates of an ACME authority in Redis or Valkey: the servers of a cluster order each once and share it.
 
 import { createCipheriv, createDecipheriv, createHash, randomBytes } from 'node:crypto'
 import { TunnelError } from '../errors.ts'
@@ -39,7 +39,9 @@ export class RedisCertificates implements CertificateStore {
   readonly #key: Buffer | undefined
   #isClosed = false
 
-  /** Throws `OPTION_INVALID` for a URL that cannot be used. Connects at once, and reconnects until it is closed. */
+  /**
+   * Opens the store. Connects at once, and reconnects until it is closed. Throws `OPTION_INVALID` for an invalid URL.
+   */
   static async open(options: RedisCertificatesOptions): Promise<RedisCertificates> {
     return new RedisCertificates(await openRedis(options), options)
   }
@@ -51,7 +53,7 @@ export class RedisCertificates implements CertificateStore {
     const scripts = { ADMIT, CLAIM, PRUNE, RELEASE, RESCHEDULE }
     for (const [name, lua] of Object.entries(scripts))
       redis.defineCommand(`lt${name[0]}${name.slice(1).toLowerCase()}`, { numberOfKeys: 1, lua })
-    // defineCommand has just made them.
+    // defineCommand has just added them.
     this.#redis = redis as Connection & Scripts
     this.#prefix = `${prefix}:acme:${createHash('sha256').update(authority).digest('hex').slice(0, 16)}:`
     this.#key =
@@ -232,7 +234,7 @@ export class RedisCertificates implements CertificateStore {
 
   #opened<Value>(text: string | null): Value | undefined {
     if (text === null) return undefined
-    // Written before there was a secret. Base64 has no brace.
+    // Written before there was a secret. Base64 contains no brace.
     if (text.startsWith('{')) return JSON.parse(text) as Value
     if (this.#key === undefined) throw new Error('the certificates in Redis are encrypted: give the secret')
     const bytes = Buffer.from(text, 'base64')

@@ -1,4 +1,4 @@
-// A captured webhook, delivered to an app in a test: signed as its provider would sign it now.
+// Delivers a captured webhook to an app in a test, signed as its provider would sign it now.
 
 import { readFile } from 'node:fs/promises'
 import { TunnelError } from '../errors.ts'
@@ -8,13 +8,13 @@ import { PROVIDERS, type Provider } from '../signatures/verify-settings.ts'
 export interface DeliverOptions {
   /** The provider and the secret with which the app checks: `{ stripe: 'whsec_…' }`. Default: the signature of the file. */
   readonly sign?: Partial<Record<Provider, string>>
-  /** Headers instead of those of the file; `undefined` leaves one out. */
+  /** Headers in place of those in the file; `undefined` leaves one out. */
   readonly headers?: Readonly<Record<string, string | undefined>>
   /** The beginning of the request's URL. Default: `http://` and the Host of the file. */
   readonly base?: string
 }
 
-/** Lines of one connection, or that follow from the body. */
+/** The headers that belong to one connection, or follow from the body. */
 const FRAMING = new Set([
   'host',
   'content-length',
@@ -28,9 +28,8 @@ const FRAMING = new Set([
 ])
 
 /**
- * Reads a request from a file of `localtunnels fixture save`, and resolves with the response of `fetch`. Secrets that the
- * file has not are
- * left out. Rejects with `OPTION_INVALID` for a file that is not a request.
+ * Reads a request from a file of `localtunnels fixture save`, and resolves with the response of `fetch`. Secrets that
+ * are missing in the file are left out. Rejects with `OPTION_INVALID` for a file that is not a request.
  */
 export async function deliver(
   file: string | URL,
@@ -74,7 +73,7 @@ interface Fixture {
   readonly body: Uint8Array
 }
 
-/** Lines may end with LF alone: people edit such files. */
+/** Parses the file. Lines may end with LF alone, because people edit such files. */
 function parse(bytes: Buffer, file: string): Fixture {
   const invalid = (what: string) => new TunnelError('OPTION_INVALID', `${file} is no request: ${what}.`)
   const [crlf, lf] = [bytes.indexOf('\r\n\r\n'), bytes.indexOf('\n\n')]

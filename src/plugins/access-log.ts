@@ -1,4 +1,5 @@
-// An observer: one JSON line for each visit, to a file that is rotated or to stdout. It never makes a visitor wait.
+// An observer that writes one JSON line for each visit, to a file that is rotated or to stdout. It never makes a
+// visitor wait.
 
 import { TunnelError } from '../errors.ts'
 import type { ForTunnels, LineObserver, Observer } from '../plugin.ts'
@@ -21,7 +22,10 @@ export interface AccessLogOptions extends ForTunnels {
   readonly maxFiles?: number
   /** Number of this process among those of one server, as the field `worker`: each counts its own `id`. Default: no such field. */
   readonly worker?: number
-  /** Lines that wait for a slow disk or pipe, in bytes. Default 4 MiB. If exceeded: they are dropped, and a line says how many. */
+  /**
+   * The bytes of lines that may wait for a slow disk or pipe. Default 4 MiB. If exceeded: they are dropped, and a
+   * line says how many.
+   */
   readonly maxQueuedBytes?: number
 }
 
@@ -29,7 +33,7 @@ export interface AccessLogOptions extends ForTunnels {
 export interface AccessLog extends Observer {
   /** Lines that were dropped so far. */
   readonly droppedLines: number
-  /** Writes what waits, for up to two seconds, and closes the file. */
+  /** Writes the waiting lines, for up to two seconds, and closes the file. */
   close(): Promise<void>
 }
 
@@ -59,7 +63,7 @@ export function accessLog(options: AccessLogOptions = {}): AccessLog {
   const writer = new LineWriter({ file, maxFileBytes, maxFiles, maxQueuedBytes })
   const write = (lines: string | Uint8Array, count: number) => {
     writer.write(lines, count)
-    // An observer that throws is reported: a full disk is worth it.
+    // An observer that throws is reported, so that the operator learns of a full disk.
     const { fault } = writer
     if (fault !== undefined) throw fault
   }

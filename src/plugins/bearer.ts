@@ -1,4 +1,4 @@
-// A sign-in method: tokens that machines send as `Authorization: Bearer`, or alone in a header that the guard names.
+// A sign-in method: tokens that machines send as `Authorization: Bearer`, or in a header that the guard names.
 
 import { timingSafeEqual } from 'node:crypto'
 import { sha256 } from '../own-guard.ts'
@@ -8,7 +8,7 @@ import { credentialsOf, type Recognised, type Request, type Way } from './way.ts
 export class Bearer implements Way {
   readonly kind = 'bearer'
   readonly mark: string
-  /** The scheme of the challenge. `undefined` for a header of another name, which HTTP has no scheme for. */
+  /** The scheme of the challenge. `undefined` for another header, for which HTTP has no scheme. */
   readonly challenge?: string
   readonly #header: string | undefined
   readonly #entry: Recognised

@@ -1,11 +1,15 @@
-// Reads the guard that a client asks for: from a stranger, so everything is checked, and nothing unknown is let pass.
+// Reads the guard that a client asks for. The client is not trusted: everything is checked, and unknown fields are
+// refused.
 
 import { TunnelError } from '../errors.ts'
 import type { CertificateRule, GuardDefinition, JwtRule, LoginRule, WaysDefinition } from '../guard.ts'
 import { MAX_REVOKED } from '../guard.ts'
 import { dashedName } from '../http/edit-head.ts'
 
-/** Throws `OPTION_INVALID`. An unknown field may be an access rule of a newer client: it is refused, not ignored. */
+/**
+ * Parses a definition. Throws `OPTION_INVALID`. An unknown field may be an access rule of a newer client, so it is
+ * refused rather than ignored.
+ */
 export function parseDefinition(given: unknown): GuardDefinition {
   const fields = tableOf(given, 'guard')
   const {
@@ -132,7 +136,7 @@ function certificateOf(given: unknown): CertificateRule {
       fingerprints: textsOf(fingerprints, 'certificate.fingerprints', 1_000),
     }),
   }
-  // An empty list could mean all visitors to one reader and none to another.
+  // One reader could take an empty list for all visitors, and another one for none.
   if (rule.names?.length === 0 || rule.fingerprints?.length === 0)
     throw invalid('certificate.names and fingerprints must not be empty')
   if (rule.names?.some(name => name.lastIndexOf('*') > 0) === true)
@@ -150,7 +154,7 @@ function loginOf(given: unknown): LoginRule {
   if (!isText(issuer, 1_024)) throw invalid('login needs an issuer')
   if (emails === undefined) return { issuer }
   const rules = textsOf(emails, 'login.emails', 1_000)
-  // An empty list would mean all visitors to one reader and none to another.
+  // One reader could take an empty list for all visitors, and another one for none.
   if (rules.length === 0 || !rules.every(one => /^(?:\*|[^\s@*]+)@[^\s@*]+$/.test(one)))
     throw invalid('login.emails must be addresses such as anna@example.com or *@example.com')
   return { issuer, emails: rules }
@@ -173,7 +177,7 @@ function headersOf(given: unknown, where: string): Readonly<Record<string, strin
   return headers
 }
 
-/** The header names that framing, routing and this server's own lines depend on, as `dashedName` has them. */
+/** The header names that framing, routing and this server's own lines depend on, in the form of `dashedName`. */
 const FIXED =
   /^(?:host|content-length|transfer-encoding|connection|upgrade|expect|te|trailer|keep-alive|proxy-.*|forwarded|x-forwarded-.*|x-localtunnels-.*|set-cookie|date)$/
 const isSettable = (name: string): boolean =>

@@ -1,4 +1,4 @@
-// Tokens of clients that an issuer makes: JSON Web Tokens, so that a CI system needs no stored secret.
+// Tokens of clients that an issuer makes, as JSON Web Tokens, so that a CI system needs no stored secret.
 
 import { createHash } from 'node:crypto'
 import type { JWTPayload } from 'jose'
@@ -10,7 +10,7 @@ import { ambiguityOf, hasClaims, valuesOf, withClaims, withoutClaims } from './c
 import type { Issuer } from './guarding.ts'
 import { IssuerKeys, isUnreachable, TOLERANCE_SECONDS, verifyJwt } from './jwt.ts'
 
-/** Tokens that were verified and are in force, some 1 KB each. Above, the one seen first is forgotten. */
+/** The maximum number of verified tokens, of about 1 KB each. If exceeded, the one seen first is forgotten. */
 const MAX_KNOWN = 10_000
 /** The maximum length of a token. GitHub's have 2,000 characters. */
 const MAX_TOKEN_CHARS = 8_192
@@ -81,7 +81,7 @@ class JwtTokens implements TokenReader {
   }
 
   async read(token: string, address: string): Promise<TokenIdentity | TokenFault> {
-    // A reader of an old token in a log comes from another address.
+    // Someone who reads an old token in a log comes from another address.
     const key = createHash('sha256')
       .update(`${sourceOf(address)} ${token}`)
       .digest('base64')
@@ -147,7 +147,7 @@ async function claimsOf(
   try {
     return await verifyJwt(token, keys, { issuer, audience })
   } catch (error) {
-    // Its signature is valid, so this detail does not reach a stranger.
+    // Its signature is valid, so this detail reaches no stranger.
     if (error instanceof Error && 'code' in error && error.code === 'ERR_JWT_EXPIRED') return 'TOKEN_EXPIRED'
     return (await isUnreachable(error)) ? 'ISSUER_UNAVAILABLE' : 'TOKEN_REFUSED'
   }
@@ -165,7 +165,7 @@ function issuerOf(token: string): string | undefined {
     )
       return payload.iss
   } catch {
-    // No JSON: no token.
+    // Not JSON, so not a token.
   }
   return undefined
 }
@@ -237,5 +237,5 @@ function check({
       throw new TunnelError('OPTION_INVALID', `tokenReader: ${name} must be from 0 to ${MAX_MS}, not ${ms}.`)
 }
 
-/** The longest time of a timer. */
+/** The longest time of a timer in JavaScript. */
 const MAX_MS = 2_147_483_647

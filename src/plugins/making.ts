@@ -27,7 +27,8 @@ export function makerOf({ issuers = [], logins = [], usedLinks, countries }: Gua
   const turns = new HashTurns()
   return async (given, tunnel) => {
     const definition = parseDefinition(given)
-    // Lists of addresses take the longest: before anything is awaited, in the time of the client that asks.
+    // Lists of addresses take the longest, so they are made before anything is awaited, in the turn of the client
+    // that asks.
     const walls = wallsOf(definition, countries)
     const open = typeof usedLinks === 'function' ? usedLinks : () => Promise.resolve(usedLinks)
     const used = hasLinks(definition) ? await open() : undefined
@@ -56,7 +57,7 @@ function wallsOf({ allow, deny, rate, leftMs }: GuardDefinition, countries: Coun
   return walls
 }
 
-/** A guard in the making. */
+/** A guard that is being made. */
 class Making {
   readonly #definition: GuardDefinition
   readonly #tunnel: GuardedTunnel
@@ -108,7 +109,7 @@ class Making {
     })
   }
 
-  /** Bytes have no credentials: a password that is never asked for would be a guard in name only. */
+  /** Throws for sign-in methods of raw tunnels: bytes have no credentials, so a password would never be asked for. */
   #checkKind(): void {
     if (this.#tunnel.kind === 'http') return
     const { allow: _a, deny: _d, rate: _r, leftMs: _l, key: _k, sessionMs: _s, ...rest } = this.#definition
@@ -135,7 +136,7 @@ class Making {
     if (bearer !== undefined) ways.push(new Bearer(bearer, name, bearerHeader))
     if (jwt !== undefined) ways.push(new Jwt(jwt, this.#listed(this.#keys, jwt.issuer, 'tokens'), name))
     if (links) ways.push(new Links(this.#definition.key, this.#book))
-    // Before the login: its page is ours, and offers the login as well.
+    // Before the login, because the password's page also offers the login.
     if (password !== undefined) ways.push(new Password(password, name, this.#turns, this.#book))
     if (login !== undefined) {
       const client = this.#listed(this.#clients, login.issuer, 'logins')
@@ -155,7 +156,7 @@ class Making {
 
 const OPEN: Rule = { ways: [] }
 
-/** An access rule: after this time no visitor passes. */
+/** An access rule: no visitor passes after this time. */
 class Expiry implements Guard {
   readonly name = 'ttl'
   readonly #endsAt: number

@@ -1,4 +1,5 @@
-// An observer: one span of OpenTelemetry for each visit, by the API that the operator has installed and set up.
+// An observer that makes one OpenTelemetry span for each visit, with the API that the operator installed and
+// configured.
 
 import type { Span, SpanContext, Tracer } from '@opentelemetry/api'
 import { TunnelError } from '../errors.ts'
@@ -54,7 +55,7 @@ class Telemetry implements Observer {
   trace(seen: Seen, parent: string | undefined): string | undefined {
     const span = this.#begin(seen, parent)
     const { traceId, spanId, traceFlags } = span.spanContext()
-    // Nothing is set up: the server's own trace goes on.
+    // Nothing is configured: the server's own trace continues.
     if (!this.#api.isSpanContextValid(span.spanContext())) return undefined
     return `00-${traceId}-${spanId}-${traceFlags.toString(16).padStart(2, '0')}`
   }
@@ -88,7 +89,7 @@ class Telemetry implements Observer {
     const { trace, ROOT_CONTEXT, SpanKind } = this.#api
     const remote = parent && contextOf(parent)
     const span = this.#tracer.startSpan(
-      // A path could have too many names.
+      // A path could have too many different names.
       kind === 'http' ? methodOf(method) : kind,
       {
         kind: SpanKind.SERVER,

@@ -82,7 +82,7 @@ function keyFor(by: CountedBy, { address, tunnel = '', owner = '' }: Counted): s
 
 const OWNERS: Readonly<Record<CountedBy, string>> = { address: 'visitor', tunnel: 'tunnel', token: 'token' }
 
-/** Refuses visitors whose address, or tunnel, asks too often. */
+/** Refuses visitors whose address, or tunnel, sends too many requests. */
 export class Rate implements Guard {
   readonly name = 'rate'
   readonly tunnels?: readonly string[]
@@ -90,7 +90,7 @@ export class Rate implements Guard {
   readonly #rule: RateRule
   readonly #gcra: Gcra
 
-  /** Throws `OPTION_INVALID`. */
+  /** Makes the rule. Throws `OPTION_INVALID`. */
   constructor(rule: RateRule, maxSources?: number, by: CountedBy = 'address', tunnels?: readonly string[]) {
     if (!isAllowance(rule))
       throw new TunnelError(

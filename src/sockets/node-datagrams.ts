@@ -1,7 +1,7 @@
 // UDP on Node: node:dgram behind the contract of datagram-socket.ts.
 //
-// A dgram socket never refuses a datagram, it queues it, and goes on reading the caller's array in the meantime. So each is
-// copied, and the queue is bounded here.
+// A dgram socket never refuses a datagram: it queues it, and still reads the caller's array. So each is copied, and
+// the queue is limited here.
 
 import { createSocket, type Socket } from 'node:dgram'
 import { isIPv6 } from 'node:net'
@@ -27,7 +27,7 @@ export const associateNode: Associate = ({ host, port }, handler) =>
     })
   })
 
-/** Takes a port of this machine's own. Rejects with Node's error, such as `EADDRINUSE`. */
+/** Binds a port of this machine only. Rejects with Node's error, such as `EADDRINUSE`. */
 export function bindNode(options: BindOptions): Promise<BoundPort> {
   const { hostname, port } = options
   const socket = createSocket('udp4')
@@ -75,7 +75,7 @@ class Connected implements DatagramSocket {
     try {
       socket.setRecvBufferSize(RECEIVE_BUFFER_BYTES)
     } catch {
-      // The default of the system will do.
+      // The system's default will do.
     }
     socket.on('message', datagram => handler.received(datagram))
     socket.on('error', error => {
@@ -97,7 +97,10 @@ class Connected implements DatagramSocket {
     return sent
   }
 
-  /** The error that no socket listened comes with the next datagram, which is not sent then: it is given a second try. */
+  /**
+   * Sends one datagram. The error that no socket listened comes with the next datagram, which is not sent then, so it
+   * gets a second attempt.
+   */
   #sendOne(datagram: Uint8Array, isSecondTry = false): void {
     this.#socket.send(datagram, error => {
       if (this.#isClosed) return

@@ -1,4 +1,4 @@
-// Failures of the threads behind the sockets of this process, as errors for an `error` event.
+// Reports failures of the threads behind the sockets of this process, for an `error` event.
 
 import { accelerator } from '../accelerator/door.ts'
 import type { Fault } from '../accelerator.ts'

@@ -1,4 +1,4 @@
-// Traffic and bans in a SQLite file. Written in one transaction every few seconds, and each ban at once.
+// Traffic and bans in a SQLite file. Traffic is written in one transaction every few seconds, and each ban at once.
 
 import type { Database } from 'bun:sqlite'
 import { TunnelError } from '../errors.ts'
@@ -7,7 +7,7 @@ import { openPrivateDatabase } from './private-database.ts'
 
 const DAY_MS = 86_400_000
 
-/** How long a row of each span is, and how long rows are kept. */
+/** The length of a row of each span, and how long rows are stored. */
 const SPANS: Readonly<
   Record<Span, { readonly number: number; readonly ms: number; readonly keptMs: number }>
 > = {
@@ -34,7 +34,7 @@ const SCHEMA = `
   ) strict;
 `
 
-/** Requests by bucket of their duration. A file of a version that did not measure it gets the table when it is opened. */
+/** The number of requests by bucket of their duration. A file of an older version gets the table when it is opened. */
 const LATENCY = `
   create table if not exists latency (
     span integer not null, atMs integer not null, tunnel text not null, bucket integer not null, requests integer not null,
@@ -51,13 +51,16 @@ interface LatencyRow {
 type BanRow = Omit<Ban, 'untilMs'> & { readonly untilMs: number | null }
 type AuditRow = Omit<AuditEntry, 'detail'> & { readonly detail: string | null }
 
-/** In one file, with mode 0600; `:memory:` keeps nothing. Throws `OPTION_INVALID` when the file cannot be used. */
+/**
+ * The store in one file with mode 0600; `:memory:` stores nothing. Throws `OPTION_INVALID` if the file cannot be
+ * used.
+ */
 export class SqliteOperations implements OperationsStore, AuditLog {
   readonly #database: Database
 
   constructor(path: string) {
     try {
-      // A ban that was acknowledged is there after a power cut.
+      // An acknowledged ban survives a power cut.
       this.#database = openPrivateDatabase(path, { version: 1, schema: SCHEMA, synchronous: 'full' })
       this.#database.run(LATENCY)
     } catch (cause) {
@@ -124,7 +127,7 @@ export class SqliteOperations implements OperationsStore, AuditLog {
     const found = new Map<number, number[]>()
     for (const { atMs, bucket, requests } of rows) {
       const buckets = found.get(atMs) ?? []
-      // Up to the last one that has any.
+      // Up to the last bucket with any.
       while (buckets.length < bucket) buckets.push(0)
       buckets.push(requests)
       found.set(atMs, buckets)
@@ -151,7 +154,7 @@ export class SqliteOperations implements OperationsStore, AuditLog {
   }
 
   version(): number {
-    // The pragma always responds with one row; it does not count what this connection writes.
+    // The pragma always returns one row. It does not count writes of this connection.
     const row = this.#database.query('pragma data_version').get() as { data_version: number }
     return row.data_version
   }

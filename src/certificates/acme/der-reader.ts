@@ -1,18 +1,18 @@
-// Reads DER that comes from outside: every length is checked, nothing is read past its end.
+// Reads foreign DER: every length is checked, and nothing is read beyond its end.
 
 export interface DerElement {
   readonly tag: number
   readonly content: Uint8Array
 }
 
-/** The elements that follow each other in `bytes`; `undefined`: they are not DER. */
+/** Returns the consecutive elements in `bytes`. `undefined` if they are not DER. */
 export function elementsOf(bytes: Uint8Array): readonly DerElement[] | undefined {
   const elements: DerElement[] = []
   let at = 0
   while (at < bytes.length) {
     const tag = bytes[at]!
     const first = bytes[at + 1]
-    // A tag in several bytes, or a length without end: in no certificate.
+    // Tags of several bytes, and lengths without an end, are not used in certificates.
     if (first === undefined || (tag & 0x1f) === 0x1f || first === 0x80) return undefined
     let length = first
     let start = at + 2

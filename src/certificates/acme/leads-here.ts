@@ -1,10 +1,10 @@
-// Whether DNS points a host to this server. Called before an order of a certificate for a host outside of its own domains.
+// Checks whether DNS points a host to this server, before a certificate is ordered for a custom domain.
 
 import { TunnelError } from '../../errors.ts'
 import { DnsLookups } from './dns/lookups.ts'
 
 export interface LeadsHereOptions {
-  /** The domain whose addresses are those of the server. */
+  /** The domain that has the server's addresses. */
   readonly domain: string
   /** The addresses of the server, if they differ from those of its domain. */
   readonly addresses?: readonly string[] | undefined
@@ -22,8 +22,8 @@ export class LeadsHere {
   }
 
   /**
-   * Returns why a host does not point here. `undefined` if it does. All addresses of the host have to be the server's: the
-   * authority may check any of them.
+   * Returns why a host does not point here. `undefined` if it does. All addresses of the host must be the server's,
+   * because the authority may check any of them.
    */
   async refusal(host: string): Promise<TunnelError | undefined> {
     const { domain, addresses } = this.#options

@@ -1,5 +1,5 @@
-// Checks to which the server itself responds: HTTP-01 on port 80, TLS-ALPN-01 on port 443. The authority may ask any server of
-// a cluster.
+// The server's own responses to checks: HTTP-01 on port 80, TLS-ALPN-01 on port 443. The authority may ask any server
+// of a cluster.
 
 import type { Certificate, ChallengeResponses } from '../../certificates.ts'
 import type { Clock } from '../clock.ts'
@@ -13,10 +13,10 @@ interface Shared {
   remove(key: string): void
 }
 
-/** A server that is killed leaves its responses behind for this long. Authorities end checks within minutes. */
+/** The time in milliseconds for which a killed server's responses stay. Authorities end checks within minutes. */
 const SHARED_MS = 3_600_000
 
-/** Holds as many as orders in progress have names: the issuer bounds them. */
+/** The responses: one for each name of an order in progress, whose number the issuer limits. */
 export class PendingChallenges implements ChallengeResponses {
   readonly #answers = new Map<string, string>()
   readonly #certificates = new Map<string, Certificate>()

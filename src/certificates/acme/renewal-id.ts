@@ -1,4 +1,4 @@
-// The name of a certificate in RFC 9773: the key that signed it and its serial number, as in its DER.
+// The id of a certificate in RFC 9773: the key that signed it and its serial number, as in its DER.
 
 import { X509Certificate } from 'node:crypto'
 import { type DerElement, elementsOf } from './der-reader.ts'

@@ -1,4 +1,5 @@
-// A captured request as a text for an editor, and what the user made of it. Masked values stay masks: they stand for what was sent.
+// Shows a captured request as a text for an editor, and reads the edited text. A value that is still the mask means
+// the captured value.
 
 import { TunnelError } from '../../errors.ts'
 import type { Edit, ExchangeDetail } from '../../exchange.ts'
@@ -9,7 +10,7 @@ const GUIDE = [
 ]
 const KEPT_BODY = '# The body is not text, and stays unchanged unless you write one below.'
 
-/** Returns the text to edit. `body`: as sent; `undefined` if it is not a text, or coded. */
+/** Returns the text to edit. `body`: as sent; `undefined` if it is not a text, or has a coding. */
 export function editableText({ request }: ExchangeDetail, body: string | undefined): string {
   if (request === undefined) throw new TunnelError('REPLAY_IMPOSSIBLE')
   const [first = ''] = request.head.split('\r\n', 1)
@@ -18,7 +19,10 @@ export function editableText({ request }: ExchangeDetail, body: string | undefin
   return [...guide, first.replace(/ HTTP\/1\.[01]$/, ''), ...fields, '', body ?? ''].join('\n')
 }
 
-/** Throws `OPTION_INVALID` for what is not a request. The body is left out when it is the one that was there. */
+/**
+ * Reads the edited text. The body is left out if it was not changed. Throws `OPTION_INVALID` if the text is not a
+ * request.
+ */
 export function editOf(text: string, body: string | undefined): Edit {
   const lines = text.replace(/^(?:#.*\r?\n)+/, '').split('\n')
   const blank = lines.findIndex(line => line.trim() === '')
@@ -39,7 +43,7 @@ export function editOf(text: string, body: string | undefined): Edit {
     return { name: line.slice(0, colon), value: line.slice(colon + 1).trim() }
   })
   const written = blank < 0 ? '' : lines.slice(blank + 1).join('\n')
-  // Editors end a file with a line end that the body may not have had.
+  // Editors add a line end to a file, which the body may not have had.
   const edited = body?.endsWith('\n') === true ? written : written.replace(/\n$/, '')
   const isKept = edited === (body ?? '')
   return { method, path, fields, ...(!isKept && { body: edited }) }

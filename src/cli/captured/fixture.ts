@@ -1,4 +1,4 @@
-// A captured request as a file for tests: its head without secrets, and its body byte for byte.
+// Saves a captured request as a file for tests: its head without secrets, and its body byte for byte.
 
 import { mkdir, writeFile } from 'node:fs/promises'
 import { dirname } from 'node:path'
@@ -6,7 +6,10 @@ import { TunnelError } from '../../errors.ts'
 import type { ExchangeDetail } from '../../exchange.ts'
 import type { InspectorSession } from './inspector-session.ts'
 
-/** Writes a new file; one that is there stays. Rejects with `BODY_TRUNCATED`, `REPLAY_IMPOSSIBLE` or `OPTION_INVALID`. */
+/**
+ * Writes a new file, never over an existing one. Rejects with `BODY_TRUNCATED`, `REPLAY_IMPOSSIBLE` or
+ * `OPTION_INVALID`.
+ */
 export async function saveFixture(
   session: InspectorSession,
   id: string,

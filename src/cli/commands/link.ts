@@ -1,5 +1,5 @@
-// `localtunnels link`: makes a signed link to a tunnel of this user, or revokes one. The client that has the tunnel runs in
-// another process.
+// `localtunnels link`: makes a signed link to a tunnel of this user, or revokes one. The client with the tunnel runs
+// in another process.
 
 import { allGuards, type KeptGuard, revokeIn } from '../../client/tunnels/guard-files.ts'
 import { TunnelError } from '../../errors.ts'
@@ -10,18 +10,18 @@ import { isSameServer } from '../settings/destination.ts'
 
 export interface LinkSettings {
   readonly name: string
-  /** The server of the name, if it is at several servers. */
+  /** The server of the name, if several servers have it. */
   readonly server: string | undefined
   readonly path: string | undefined
   readonly forMs: number | undefined
   readonly isOnce: boolean
-  /** The id of a link to revoke, instead of making one. */
+  /** The id of a link to revoke, in place of making one. */
   readonly revoke: string | undefined
   readonly isJson: boolean
 }
 
-/** The tools of the command. */
-/** Rejects with `OPTION_INVALID` when there is no such tunnel, or it has no links. */
+/** Makes a link. Rejects with `OPTION_INVALID` if there is no such tunnel, or its guard has no links. */
+/** Makes or revokes a link. Rejects with `OPTION_INVALID` if there is no such tunnel, or its guard has no links. */
 export async function link(settings: LinkSettings, { environment, write, log }: CommandIo): Promise<void> {
   const { path, kept } = await findGuard(settings, environment)
   const { revoke, isJson } = settings

@@ -1,4 +1,4 @@
-// `localtunnels token`: tokens of a server, made, listed and revoked in its file, while it runs.
+// `localtunnels token`: creates, lists and revokes tokens of a server in its file, while it runs.
 
 import { existsSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
@@ -16,7 +16,7 @@ type Environment = Readonly<Record<string, string | undefined>>
 export interface TokenSettings {
   readonly action: 'add' | 'list' | 'rotate' | 'revoke'
   readonly name: string
-  /** The file; `undefined`: that of the state folder. */
+  /** The token file. `undefined`: that of the state folder. */
   readonly file: string | undefined
   /** The lifetime for `add`. `undefined`: until it is revoked. */
   readonly forMs: number | undefined
@@ -24,7 +24,7 @@ export interface TokenSettings {
   readonly isJson: boolean
 }
 
-/** Rejects with `OPTION_INVALID` for a name that there is already, or is not, and for a scope that cannot be used. */
+/** Runs the command. Rejects with `OPTION_INVALID` for a name that exists or is invalid, and for an invalid scope. */
 export function token(settings: TokenSettings, { environment, write, log }: CommandIo): void {
   const file = settings.file ?? tokensFile(environment)
   const store = new SqliteTokens(file)
@@ -42,7 +42,7 @@ export function token(settings: TokenSettings, { environment, write, log }: Comm
 /** The folder in which services of systemd store their state. */
 const SERVICE_STATE = '/var/lib'
 
-/** Returns the place of the file, and, if no server has it open, where else it may have to be. */
+/** Returns the path of the file and, if no server has it open, which other file the server may use. */
 function placeOf(file: string, isShared: boolean, others: readonly string[]): string {
   if (isShared) return `The file is ${file}.\n`
   const elsewhere = others.filter(other => other !== file).map(other => `  --tokens-db ${other}\n`)
@@ -50,7 +50,7 @@ function placeOf(file: string, isShared: boolean, others: readonly string[]): st
   return `The file is ${file}. No server has it open now; a server of another user has another file.\n${hint}`
 }
 
-/** Files of tokens of services: of the packaged unit, and of `localtunnels service install`. */
+/** Returns the token files of services: of the packaged unit, and of `localtunnels service install`. */
 export function serviceFiles(folder: string): readonly string[] {
   try {
     return readdirSync(folder)
@@ -95,7 +95,7 @@ function act(settings: TokenSettings, store: TokenStore, file: string): string {
   }
 }
 
-/** Prints only the secret; all other text goes to standard error. */
+/** Prints the secret to standard output, and all other text to standard error. */
 function shown(
   made: { readonly name: string; readonly token: string; readonly file: string },
   isJson: boolean,

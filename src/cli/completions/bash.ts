@@ -1,4 +1,4 @@
-// Completions of bash, 3.2 and newer: the version of macOS has no associative arrays.
+// Completions of bash, 3.2 and newer: the version on macOS has no associative arrays.
 
 import type { CommandShape } from './shape.ts'
 

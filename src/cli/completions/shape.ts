@@ -1,4 +1,4 @@
-// The facts about a command that a shell, or a page of the manual, needs: its flags, and the commands below it.
+// The facts about a command for shells and manual pages: its flags, and its subcommands.
 
 import type { Command, Option } from 'commander'
 
@@ -17,7 +17,7 @@ export interface FlagShape {
 }
 
 export interface CommandShape {
-  /** The words that lead to it, without the program's own name: `['config', 'check']`. */
+  /** The words of the command, without the program's name: `['config', 'check']`. */
   readonly path: readonly string[]
   /** The text after its name: `[options] [file]`. */
   readonly usage: string
@@ -71,8 +71,7 @@ function valueKind({ flags, required, optional }: Option): FlagShape['value'] {
 }
 
 /**
- * Whether the command is hidden. Commander stores it in a field that its types leave out; `help` is a command of commander's
- * own.
+ * Whether the command is hidden, which commander stores in a field without a type; `help` is commander's own command.
  */
 function isHidden(command: Command): boolean {
   return '_hidden' in command && command._hidden === true

@@ -1,4 +1,4 @@
-// The checks of `localtunnels doctor` for servers that visitors reach with https. None rejects.
+// The checks of `localtunnels doctor` for servers that visitors reach with HTTPS. None rejects.
 
 import { parseServer, type ServerTlsOptions } from '../../client/carriers/server-address.ts'
 import { unreachable } from '../../client/carriers/unreachable.ts'
@@ -9,7 +9,7 @@ import { askPage } from './control-page.ts'
 const TIMEOUT_MS = 5_000
 const HTTP_PORT = 80
 
-/** Whether http leads to https, and the checks of a certificate authority to the server: both come to port 80. */
+/** Checks port 80: whether HTTP redirects to HTTPS, and whether checks of a certificate authority reach the server. */
 export async function checkHttpPort(dial: Dial, host: string, port: number = HTTP_PORT): Promise<Check> {
   const what = 'http'
   const url = `http://${host}${port === HTTP_PORT ? '' : `:${port}`}`
@@ -27,7 +27,9 @@ export async function checkHttpPort(dial: Dial, host: string, port: number = HTT
   }
 }
 
-/** Returns why no visitor gets a response from this URL, as far as TLS and the way there say. `undefined` if one does. */
+/**
+ * Returns why visitors get no response from this URL, as far as TLS and the connection show. `undefined` if they do.
+ */
 export async function whyNoAnswer(
   dial: Dial,
   url: string,

@@ -1,4 +1,4 @@
-// Why nothing responds at a port of this machine: nothing listens there, or this user may not.
+// Finds out why nothing responds at a port of this machine: nothing listens there, or this user may not.
 
 import { once } from 'node:events'
 import { createServer } from 'node:net'
@@ -7,8 +7,7 @@ import { lowPortAdvice } from '../../sockets/low-ports.ts'
 import type { Check } from './checks.ts'
 
 /**
- * A note next to the fault that nothing responds. `undefined`: the address is another machine's, or something listens there by
- * now.
+ * Returns a note for that fault. `undefined` if the address is another machine's, or something listens there by now.
  */
 export async function checkOwnPort(address: string, port: number): Promise<Check | undefined> {
   const own = Object.values(networkInterfaces()).flatMap(entries => entries ?? [])

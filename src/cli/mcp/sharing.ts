@@ -1,4 +1,5 @@
-// Tools that give a port of this machine a URL, and remove it. The server and its token are the user's: no argument names them.
+// The tools that give a port of this machine a URL, and remove it. The user chooses the server and its token; no
+// argument names them.
 
 import type { TunnelClientOptions } from '../../client/options.ts'
 import { TunnelError } from '../../errors.ts'
@@ -7,7 +8,7 @@ import { type Destination, serverOption } from '../settings/destination.ts'
 import { startEmbeddedServer } from '../sharing/embedded-server.ts'
 import type { Tool } from './tool.ts'
 
-/** Ports that an agent shares at once: more is a mistake of it. */
+/** The maximum number of ports that an agent shares at once. More would be a mistake. */
 const MAX_SHARED = 20
 
 export class AgentShares {
@@ -24,7 +25,7 @@ export class AgentShares {
     this.#options = options
   }
 
-  /** The page of the inspector, while something is shared. */
+  /** The inspector's page. `undefined` while nothing is shared. */
   get page(): string | undefined {
     return this.#tunnels.size > 0 ? this.#client?.inspectorUrl : undefined
   }

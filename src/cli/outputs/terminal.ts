@@ -1,4 +1,5 @@
-// Output for a human at a terminal: lines that stay, and below them the status and the keys, which are drawn again in place.
+// Output for a person at a terminal: lines that stay, and below them the status and the keys, which are redrawn in
+// place.
 //
 //   Public    https://calm-otter.tunnel.example
 //   App       http://localhost:3000
@@ -7,7 +8,7 @@
 //   ● live  1 request
 //   o open  c copy  h help  Ctrl+C quit
 //
-// No full screen: what scrolled up can be read and copied, and a crash leaves a usable shell.
+// It does not use the full screen, so that earlier lines can be read and copied, and a crash leaves a usable shell.
 
 import { VERSION } from '../../version.ts'
 import type {
@@ -16,11 +17,10 @@ import type {
   OfferedKey,
   Output,
   ReadyEvent,
-  ResponseEvent,
   ServiceEvent,
   Sink,
 } from '../output.ts'
-import { count, cut, formatDuration, formatTime, visible, wrapped } from '../terminal/format.ts'
+import { cut, formatDuration, formatTime, visible, wrapped } from '../terminal/format.ts'
 import type { Palette } from '../terminal/palette.ts'
 import { widthOf } from '../terminal/width.ts'
 import {
@@ -32,14 +32,17 @@ import {
   totalsLine,
   upgradedLine,
 } from './lines.ts'
+import { Status } from './status.ts'
 
-/** Services of one file are granted within this time, unless the server is far away: then each is shown unchanged. */
+/**
+ * The time in milliseconds within which services of one file are usually granted. After it, each is shown by itself.
+ */
 const GATHER_MS = 100
 
-/** The width below which times give way. */
+/** The width below which times are left out. */
 const NARROW_COLUMNS = 60
 
-/** Events without a time: they belong to the start, to the end, or to the second that just ended. */
+/** The events without a time: they belong to the start, to the end, or to the second that just ended. */
 const UNTIMED: ReadonlySet<CliEvent['type']> = new Set([
   'service',
   'configured',
@@ -53,48 +56,22 @@ const CLEAR_BOTH_LINES = `${CLEAR_LINE}\x1b[1A\x1b[2K`
 
 /** The width of a label in the head. */
 const LABEL_COLUMNS = 10
-/** Names of services, up to this width. */
+/** The maximum width of services' names. */
 const MAX_SERVICE_COLUMNS = 20
-/** The time in milliseconds for which the status line says that the URL was copied. */
-const COPIED_MS = 4_000
-/** Requests whose duration counts, and how many there are before it is shown. */
-const [MAX_DURATIONS, MIN_DURATIONS] = [200, 10]
 
 export class TerminalOutput implements Output {
   readonly #out: Sink
   readonly #palette: Palette
   readonly #now: () => Date
   readonly #ticker: ReturnType<typeof setInterval>
-  #connecting: string | undefined
-  #isReady = false
+  readonly #status: Status
   #hasServices = false
-  #isListening = false
-  #url = ''
-  #lostAt: number | undefined
-  /** Apps that accept no connection, by their services, and since when. */
-  readonly #down = new Map<string | undefined, { readonly origin: string; readonly atMs: number }>()
-  readonly #known = new Set<string>()
-  #requests = 0
-  #errors = 0
-  /** Durations of the newest requests, in milliseconds. */
-  readonly #durations: number[] = []
-  #connections = 0
-  #openConnections = 0
-  #isDraining = false
   #hasTotals = false
   #isUncounted = false
-  /** The services that are granted, and not shown yet. */
+  /** The services that were granted and not shown yet. */
   readonly #services: ServiceEvent[] = []
   #gathering: ReturnType<typeof setTimeout> | undefined
-  readonly #webSockets = new Set<number>()
-  /** The reasons for which ordered certificates wait, by their names. */
-  readonly #orders = new Map<string, string>()
-  /** Certificates of the server itself that it lacks, by their names: the first one, and when it is ordered again. */
-  readonly #missing = new Map<string, { readonly name: string; readonly retryAtMs: number }>()
-  #domains: readonly string[] = []
   #lastError = ''
-  /** The result of the key that copies, and until when the status line shows it. */
-  #copied = { text: '', untilMs: 0 }
   #keys: readonly OfferedKey[] = []
   #drawn = ''
 
@@ -102,22 +79,24 @@ export class TerminalOutput implements Output {
     this.#out = out
     this.#palette = palette
     this.#now = now
+    this.#status = new Status(now)
     // For the seconds of an outage and a changed width; writes nothing when the line would look the same.
     this.#ticker = setInterval(() => this.#drawStatus(), 1_000)
     this.#ticker.unref()
   }
 
   event(event: CliEvent): void {
-    // An app that is not there is part of its service's line.
+    // The line of a service also says that its app is missing.
     if (event.type !== 'service' && event.type !== 'origin') this.#flushServices()
-    if ('names' in event) this.#orders.delete(String(event.names))
-    this.#noteMissing(event)
+    // The lines compare with what was before.
+    this.#printLines(event)
+    this.#status.take(event)
+    if (event.type !== 'service' && event.type !== 'request') this.#drawStatus()
+  }
+
+  #printLines(event: CliEvent): void {
     switch (event.type) {
-      case 'connecting':
-        this.#connecting = visible(event.server)
-        break
       case 'ready':
-        this.#isReady = true
         this.#isUncounted = event.kind === 'udp' || event.isEnd === true
         this.#print(this.#header(event))
         break
@@ -128,77 +107,36 @@ export class TerminalOutput implements Output {
           this.#flushServices()
           this.#drawStatus()
         }, GATHER_MS)
-        return
+        break
       case 'configured':
         this.#printText({ ...event, inspector: undefined })
         if (event.inspector !== undefined) this.#print(this.#inspectLine(event.inspector))
         this.#print('')
         break
-      case 'removed':
-        this.#known.delete(event.service)
-        this.#down.delete(event.service)
-        this.#printText(event)
-        break
       case 'listening':
-        this.#isListening = true
-        this.#domains = event.domains
         this.#print(this.#listeningHeader(event))
         break
       case 'upgraded':
-        this.#webSockets.add(event.id)
         this.#print(upgradedLine(event, this.#place))
         break
       case 'response':
-        this.#webSockets.delete(event.id)
-        this.#count(event)
         this.#print(responseLine(event, this.#place))
         break
-      case 'request':
-        return
-      case 'suppressed':
-        this.#requests += event.requests
-        this.#errors += event.errors
-        this.#connections += event.opened
-        this.#openConnections += event.opened - event.connections
-        this.#printText(event)
-        break
-      case 'visitorConnected':
-        this.#connections++
-        this.#openConnections++
-        break
       case 'visitorDisconnected':
-        this.#openConnections--
-        this.#print(connectionLine(event, this.#isListening, this.#now(), this.#palette, this.#out.columns))
-        break
-      case 'disconnected':
-        // Open requests ended with the connection, and no more events of them come.
-        this.#openConnections = 0
-        this.#webSockets.clear()
-        break
-      case 'reconnecting':
-        this.#lostAt ??= this.#now().getTime()
+        this.#print(
+          connectionLine(event, this.#status.isListening, this.#now(), this.#palette, this.#out.columns),
+        )
         break
       case 'connected':
-        if (this.#lostAt !== undefined) this.#printEnd(this.#lostAt)
-        this.#lostAt = undefined
-        this.#lastError = ''
-        if (this.#isReady && !this.#hasServices && event.url !== this.#url)
-          this.#print(`  The URL changed: ${this.#bold(event.url)}`)
-        this.#url = event.url
+        this.#tellConnected(event.url)
         break
       case 'origin':
         this.#tellOrigin(event.service, visible(event.origin), event.isUp)
         if (event.service === undefined) this.#lastError = ''
         break
-      case 'draining':
-        this.#isDraining = true
-        this.#printText(event)
-        break
       case 'notice':
-        if (event.code === 'CERTIFICATE_ORDERED') this.#orders.set(String(event.names), event.message)
-        else if (event.code === 'COPIED')
-          this.#copied = { text: event.message, untilMs: this.#now().getTime() + COPIED_MS }
-        else this.#printText(event)
+        // The status line shows these two.
+        if (event.code !== 'CERTIFICATE_ORDERED' && event.code !== 'COPIED') this.#printText(event)
         break
       case 'totals':
         this.#hasTotals = true
@@ -206,49 +144,33 @@ export class TerminalOutput implements Output {
         break
       case 'error':
         // Every try of a long outage fails in the same way: the error is printed once, the status line shows the outage.
-        if (event.service !== undefined || outageOf(event) !== this.#lastError || this.#isListening)
+        if (event.service !== undefined || outageOf(event) !== this.#lastError || this.#status.isListening)
           this.#printText(event)
         if (event.service === undefined) this.#lastError = outageOf(event)
         break
       default:
         this.#printText(event)
     }
-    this.#drawStatus()
   }
 
-  /** A tunnel's own certificate is ordered when a visitor asks for it, so its failure says nothing of the server. */
-  #noteMissing(event: CliEvent): void {
-    if (!('names' in event) || event.names === undefined) return
-    const id = String(event.names)
-    if (event.type === 'notice') {
-      // A step of an order does not make it there.
-      if (event.code !== 'CERTIFICATE_ORDERED') this.#missing.delete(id)
-      return
-    }
-    const name = event.names.find(one => this.#domains.includes(one))
-    if (name === undefined || event.retryAt === undefined || event.hasCertificate) return
-    this.#missing.set(id, { name, retryAtMs: Date.parse(event.retryAt) })
-  }
-
-  /** Shows services that were granted together below each other. */
+  /** Shows services that were granted together as a list. */
   #flushServices(): void {
     clearTimeout(this.#gathering)
     this.#gathering = undefined
     const services = this.#services.splice(0)
     if (services.length === 0) return
-    if (!this.#isReady) this.#print(`\n  ${this.#brand} ${this.#palette.dim(VERSION)}\n`)
-    this.#isReady = true
-    for (const { service } of services) this.#known.add(service)
+    if (!this.#status.isReady) this.#print(`\n  ${this.#brand} ${this.#palette.dim(VERSION)}\n`)
+    this.#status.granted(services)
     this.#print(`${this.#serviceLines(services)}\n`)
   }
 
   /**
-   * Returns name, URL and app of each service, below each other; a URL that does not fit next to its name has a line of its
-   * own, because it must stay whole.
+   * Returns name, URL and app of each service as a list. A URL that does not fit next to its name gets its own line,
+   * because it must stay whole.
    */
   #serviceLines(services: readonly ServiceEvent[]): string {
     const { bold, cyan, dim, green, yellow } = this.#palette
-    const down = services.map(({ service }) => this.#down.has(service))
+    const down = services.map(({ service }) => this.#status.down.has(service))
     const marks = down.map(isDown => (isDown ? yellow('○') : green('●')))
     const ends = down.map(isDown => (isDown ? yellow('  app down') : ''))
     const names = services.map(({ service }) => cut(visible(service), MAX_SERVICE_COLUMNS))
@@ -268,33 +190,20 @@ export class TerminalOutput implements Output {
       .join('\n')
   }
 
-  /** Says that an app went, or came back; the status line shows those that are away. */
+  /** Reports that an app stopped or started to accept connections. The status line shows missing ones. */
   #tellOrigin(service: string | undefined, origin: string, isUp: boolean): void {
-    const atMs = this.#now().getTime()
+    const { isReady, down } = this.#status
     const { dim, yellow } = this.#palette
-    const down = this.#down.get(service)
+    const before = down.get(service)
+    // A service that is not listed yet will be with its state.
+    const isListed = isReady && !this.#services.some(one => one.service === service)
     const whose = service === undefined ? '' : `${visible(service)}: `
-    if (isUp) {
-      this.#down.delete(service)
-      if (down === undefined || !this.#isReady) return
-      const after = formatDuration(atMs - down.atMs)
-      return this.#print(`  ${dim(`${this.#time}${whose}the app on ${origin} is back after ${after}`)}`)
+    if (isUp && before !== undefined && isReady) {
+      const after = formatDuration(this.#now().getTime() - before.atMs)
+      this.#print(`  ${dim(`${this.#time}${whose}the app on ${origin} is back after ${after}`)}`)
     }
-    if (down !== undefined) return
-    this.#down.set(service, { origin, atMs })
-    // Only the status line shows it until then.
-    const isListed = this.#services.some(one => one.service === service)
-    if (this.#isReady && !isListed)
+    if (!isUp && before === undefined && isListed)
       this.#print(`  ${dim(this.#time)}${yellow(`${whose}nothing listens on ${origin}`)}`)
-  }
-
-  #count({ status, durationMs, error }: ResponseEvent): void {
-    this.#requests++
-    if (status >= 500 || (error !== undefined && error !== 'CANCELLED')) this.#errors++
-    // The duration of a WebSocket does not show how fast the app is.
-    if (status === 101) return
-    this.#durations.push(durationMs)
-    if (this.#durations.length > MAX_DURATIONS) this.#durations.shift()
   }
 
   offer(keys: readonly OfferedKey[]): void {
@@ -312,16 +221,22 @@ export class TerminalOutput implements Output {
     clearInterval(this.#ticker)
     this.#clearStatus()
     // A second Ctrl+C was echoed.
-    if (this.#isDraining && !this.#hasTotals) this.#out.write(CLEAR_LINE)
+    if (this.#status.isDraining && !this.#hasTotals) this.#out.write(CLEAR_LINE)
   }
 
-  #printEnd(lostAt: number): void {
-    const again = this.#isReady ? 'connected again' : 'connected'
-    const after = `${again} after ${formatDuration(this.#now().getTime() - lostAt)}`
-    this.#print(`  ${this.#palette.dim(`${this.#time}${after}`)}`)
+  #tellConnected(url: string): void {
+    const { isReady, lostAt } = this.#status
+    if (lostAt !== undefined) {
+      const after = formatDuration(this.#now().getTime() - lostAt)
+      const again = isReady ? 'connected again' : 'connected'
+      this.#print(`  ${this.#palette.dim(`${this.#time}${again} after ${after}`)}`)
+    }
+    this.#lastError = ''
+    if (isReady && !this.#hasServices && url !== this.#status.url)
+      this.#print(`  The URL changed: ${this.#bold(url)}`)
   }
 
-  /** The time in front of notices and errors, which may stay on the screen for hours. */
+  /** The time before notices and errors, which may stay on the screen for hours. */
   get #time(): string {
     return this.#out.columns < NARROW_COLUMNS ? '' : `${formatTime(this.#now())}  `
   }
@@ -364,7 +279,7 @@ export class TerminalOutput implements Output {
     return this.#palette.bold(this.#palette.cyan('localtunnels'))
   }
 
-  /** A label, and what it names: words are wrapped next to it, and a URL that is too long for that has a line of its own. */
+  /** Returns a label and its text. Words are wrapped next to it; a URL that is too long gets its own line. */
   #labelled(label: string, value: string, colour = (text: string) => text): string {
     const lines = wrapped(visible(value), this.#out.columns - 2 - LABEL_COLUMNS)
     const isLong = widthOf(lines[0] ?? '') > this.#out.columns - 2 - LABEL_COLUMNS
@@ -376,7 +291,10 @@ export class TerminalOutput implements Output {
       .join('\n')
   }
 
-  /** The page's URL has its token, and two lines would not be one link: if it does not fit, a key opens it. */
+  /**
+   * Returns the line of the page's URL. It contains a token, and two lines would not be one link: if it does not fit,
+   * a key opens it.
+   */
   #inspectLine(url: string): string {
     const isWhole = widthOf(url) + 2 + LABEL_COLUMNS <= this.#out.columns
     return this.#labelled('Inspect', isWhole ? url : `${url.replace(/\/?#.*/, '')}, i opens it`)
@@ -421,7 +339,7 @@ export class TerminalOutput implements Output {
 
   #drawStatus(): void {
     const { green, yellow, dim } = this.#palette
-    const [mark, text, bad = '', right = ''] = this.#status()
+    const [mark, text, bad = '', right = ''] = this.#status.text
     if (mark === '') return this.#clearStatus()
     // One column stays free: a full line would wrap, and a wrapped line cannot be cleared as one.
     const columns = this.#out.columns - 5
@@ -430,13 +348,13 @@ export class TerminalOutput implements Output {
     const gap = columns - widthOf(shown) - right.length
     const end = right === '' || gap < 2 ? '' : ' '.repeat(gap) + dim(right)
     const line = `  ${mark === '●' ? green(mark) : yellow(mark)} ${mark === '●' ? dim(plain) : plain}${red === '' ? '' : this.#palette.red(red)}${end}`
-    const both = this.#keys.length === 0 || !this.#isReady ? line : `${line}\n${this.#keyLine}`
+    const both = this.#keys.length === 0 || !this.#status.isReady ? line : `${line}\n${this.#keyLine}`
     if (both === this.#drawn) return
     this.#out.write(this.#drawn === '' ? both : this.#clear + both)
     this.#drawn = both
   }
 
-  /** The keys that fit, the first ones first. */
+  /** The keys that fit, in order. */
   get #keyLine(): string {
     const { cyan, dim } = this.#palette
     const keys = [...this.#keys, ['Ctrl+C', 'quit'] as const]
@@ -447,71 +365,18 @@ export class TerminalOutput implements Output {
       .map(([key, what]) => `${cyan(key)} ${dim(what)}`)
       .join('  ')}`
   }
-
-  /** The text `p95 24 ms`: of 20 of the newest requests, 19 were as fast. */
-  get #percentile(): string {
-    if (this.#durations.length < MIN_DURATIONS) return ''
-    const sorted = this.#durations.toSorted((one, other) => one - other)
-    return `p95 ${formatDuration(sorted[Math.ceil((sorted.length * 95) / 100) - 1] ?? 0)}`
-  }
-
-  #status(): readonly [mark: '●' | '◐' | '○' | '', text: string, bad?: string, right?: string] {
-    if (this.#isDraining) return ['', '']
-    if (this.#lostAt !== undefined) {
-      const outageMs = this.#now().getTime() - this.#lostAt
-      const what = this.#isReady ? 'reconnecting' : 'server unreachable, retrying'
-      return ['◐', `${what}${outageMs < 1_000 ? '' : `, ${formatDuration(outageMs)}`}`]
-    }
-    const [[service, down] = []] = this.#down
-    if (down !== undefined && this.#isReady) {
-      const forMs = this.#now().getTime() - down.atMs
-      const since = forMs < 1_000 ? '' : `, ${formatDuration(forMs)}`
-      const live =
-        service === undefined ? '' : `${this.#known.size - this.#down.size} of ${this.#known.size} live  `
-      // The file gives the order, not the time at which each app went down.
-      const names = [...this.#known].filter(name => this.#down.has(name)).map(visible)
-      if (this.#down.size > 1) return ['○', `${live}${names.join(', ')} down`]
-      return ['○', `${live}nothing on ${down.origin} yet${since}`]
-    }
-    const [order] = this.#orders.values()
-    if (order !== undefined) return ['◐', `${firstOf(this.#orders)}${visible(order)}`]
-    const [missing] = this.#missing.values()
-    if (missing !== undefined) {
-      const inMs = missing.retryAtMs - this.#now().getTime()
-      const next = inMs < 1_000 ? 'trying again' : `next try in ${formatDuration(inMs)}`
-      return ['◐', `${firstOf(this.#missing)}up, no certificate for ${visible(missing.name)}: ${next}`]
-    }
-    const open = this.#openConnections + this.#webSockets.size
-    const seen = [
-      ...(this.#requests === 0 ? [] : [count(this.#requests, 'request')]),
-      ...(this.#connections === 0 ? [] : [count(this.#connections, 'connection')]),
-      ...(open === 0 ? [] : [`${open} open`]),
-    ].join(', ')
-    const bad = this.#errors === 0 ? '' : `  ${count(this.#errors, 'error')}`
-    const copied = this.#now().getTime() < this.#copied.untilMs ? this.#copied.text : undefined
-    if (this.#isReady || this.#isListening)
-      return ['●', seen === '' ? 'live' : `live  ${seen}`, bad, copied ?? this.#percentile]
-    // Registered, and a request through the public side is in transit.
-    if (this.#url.startsWith('http')) return ['◐', `${visible(this.#url)}  checking`]
-    return this.#connecting === undefined ? ['', ''] : ['◐', `connecting to ${this.#connecting}`]
-  }
 }
 
-/** The least width for an app next to its URL; with less, the URL has a line of its own. */
+/** The minimum width for an app next to its URL. With less, the URL gets its own line. */
 const SHORTEST_APP_COLUMNS = 6
 
 function padded(text: string, columns: number): string {
   return text + ' '.repeat(columns - widthOf(text))
 }
 
-/** Returns `:3000` in place of `http://localhost:3000` where that does not fit. */
+/** Returns `:3000` in place of `http://localhost:3000` if that does not fit. */
 function shortOf(app: string, columns: number): string {
   return widthOf(app) <= columns ? app : app.replace(/^(?:https?:\/\/)?localhost(?=:\d+$)/, '')
-}
-
-/** Returns `(1 of 2) ` before a text about the first. */
-function firstOf({ size }: ReadonlyMap<string, unknown>): string {
-  return size === 1 ? '' : `(1 of ${size}) `
 }
 
 function placeOf({ url, isEnd }: ReadyEvent): string {

@@ -1,4 +1,4 @@
-// `localtunnels admin` and what is below it.
+// `localtunnels admin` and its subcommands.
 
 import { type Command, Option } from 'commander'
 import { TunnelError } from '../../errors.ts'
@@ -8,7 +8,7 @@ import { flagOptions, timeOf } from './values.ts'
 
 type Question = Omit<AdminSettings, 'url' | 'token' | 'isJson'>
 
-/** Options that a command has besides those of all. */
+/** The options of one command, in addition to the common ones. */
 type Given = Readonly<Record<string, string | boolean | undefined>>
 
 export function addAdmin(admin: Command, actions: Actions): void {

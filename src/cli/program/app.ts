@@ -1,4 +1,4 @@
-// Flags that say where the app is.
+// The flags for the place of the app.
 
 import { TunnelError } from '../../errors.ts'
 import type { Flags } from '../settings/flags.ts'
@@ -29,14 +29,14 @@ export function appTls(flags: Flags): AppTls {
   })
 }
 
-/** Refuses flags for https apps that no app here would hear of. */
+/** Throws for flags about HTTPS apps if none of the apps uses HTTPS. */
 export function needHttps(flags: Flags, apps: readonly Target['options'][]): void {
   const [typed] = ['appCa', 'appServerName', 'appInsecure'].filter(name => flags.isTyped(name))
   if (typed === undefined || apps.some(app => 'url' in app && app.url.startsWith('https:'))) return
   throw new TunnelError('OPTION_INVALID', `${flags.label(typed)} is for an https:// app, and none is given.`)
 }
 
-/** Returns the target. A typed one wins over variables; two of either contradict each other. */
+/** Returns the target. A typed one wins over variables; two of the same kind are an error. */
 export function targetOf(flags: Flags, positional: string | undefined): Target {
   const named = ['port', 'serve'].filter(name => flags.text(name) !== undefined)
   const typed = named.filter(name => flags.isTyped(name))

@@ -1,4 +1,4 @@
-// Flags about the way to the server.
+// The flags about the connection to the server.
 
 import { TunnelError } from '../../errors.ts'
 import type { LoginSettings } from '../commands/login.ts'
@@ -61,7 +61,7 @@ export function way(flags: Flags): LoginSettings['client'] {
   }
 }
 
-/** Whether a local server is wanted. Typed flags win over variables. */
+/** Whether to use a local server. Typed flags win over variables. */
 function isLocal(flags: Flags): boolean {
   if (!flags.isOn('local')) return false
   if (flags.list('server').length === 0) return true

@@ -29,7 +29,10 @@ export function subdomainOf(flags: Flags): string | undefined {
   )
 }
 
-/** Throws `OPTION_INVALID` without a server: the one in this process has no tokens, so no other client could connect. */
+/**
+ * Returns the name of a private service. Throws `OPTION_INVALID` without a server: the one in this process has no
+ * tokens, so no other client could connect.
+ */
 export function privateOf(
   flags: Flags,
   { servers }: Pick<Destination, 'servers'>,

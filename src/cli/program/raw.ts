@@ -29,7 +29,7 @@ interface GuardedService extends Service {
 
 /** A command that shares a service which does not speak HTTP. */
 interface RawCommand {
-  /** The flags of its own, in addition to those of the connection. */
+  /** The flags of the command, in addition to those of the connection. */
   readonly flags: Texts
   /** Returns the settings. `services`: one, or one for each port of a range. */
   settings(
@@ -76,7 +76,7 @@ const RAW_COMMANDS: Readonly<Record<'tcp' | 'udp' | 'tls', RawCommand>> = {
       const wishes = withRemotePorts(services, flags)
       return {
         open: client => allOf(wishes.map(wish => client.tcp({ ...wish, ...more }))),
-        // On this machine any port will do.
+        // On this machine, any port will do.
         embedded: flags.text('remotePort') === undefined ? {} : { tcpPorts: flags.text('remotePort') },
         isWatched: true,
       }
@@ -108,7 +108,7 @@ const RAW_COMMANDS: Readonly<Record<'tcp' | 'udp' | 'tls', RawCommand>> = {
   },
 }
 
-/** All of a range or none: who tries again asks for all of them. */
+/** Resolves with all tunnels of a range, or none, because a user who tries again requests all of them. */
 async function allOf(opening: readonly Promise<TunnelEnd>[]): Promise<readonly TunnelEnd[]> {
   const outcomes = await Promise.allSettled(opening)
   const refused = outcomes.find(({ status }) => status === 'rejected')
@@ -159,7 +159,7 @@ export function addRaw(command: Command, actions: Actions, name: keyof typeof RA
     ...RULE_FLAGS,
     'Output:': PRINTING_FLAGS,
   }
-  // Alone among the flags: `TUNNEL_TLS` would be one of every command.
+  // The only flag without a variable: `TUNNEL_TLS` would apply to every command.
   for (const option of flagOptions(texts))
     command.addOption(option.long === '--tls' ? option.env('TUNNEL_TCP_TLS') : option)
   command.action((positional: string) => {

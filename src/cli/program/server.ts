@@ -151,7 +151,7 @@ function serverSettings(flags: Flags): ServerConfigOptions {
 
 const portsOf = (text: string | undefined): string | undefined => (text === 'none' ? '' : text)
 
-/** Returns one rule; a file can have any number of them. */
+/** Returns one rule. A file can have any number of them. */
 function jwtSettings(flags: Flags): Pick<ServerConfigOptions, 'jwtTokens'> {
   const [issuer, audience] = [flags.text('tokenIssuer'), flags.text('tokenAudience')]
   const [claims, names] = [flags.list('tokenClaim'), flags.list('tokenNames')]
@@ -185,7 +185,7 @@ function clusterSettings(flags: Flags): Pick<ServerConfigOptions, 'clusterOf'> {
   const url = flags.text('cluster')
   const peerUrl = flags.text('peerUrl')
   if (url === undefined && peerUrl === undefined) return {}
-  // The file's own, if no URL is given.
+  // With the file's URL, if the flags have none.
   return { clusterOf: { url: url ?? '', ...(peerUrl !== undefined && { peerUrl }) } }
 }
 
@@ -220,7 +220,7 @@ function tlsVersion(flags: Flags): '1.2' | '1.3' | undefined {
   )
 }
 
-/** The first key belongs to the first certificate, and so on. */
+/** Pairs the certificates with the keys, in order. */
 function tlsFiles(flags: Flags): readonly { readonly cert: string; readonly key: string }[] {
   const certs = flags.list('tlsCert')
   const keys = flags.list('tlsKey')
@@ -229,7 +229,7 @@ function tlsFiles(flags: Flags): readonly { readonly cert: string; readonly key:
   return certs.map((cert, index) => ({ cert, key: keys[index] ?? '' }))
 }
 
-/** Throws `OPTION_INVALID`. */
+/** Returns the number of workers. Throws `OPTION_INVALID`. */
 function workerCount(text: string): number {
   if (text === 'auto') return Math.min(availableParallelism(), MOST_WORKERS)
   const count = Number(text)

@@ -1,9 +1,9 @@
-// Flags of `localtunnels [port]` and `localtunnels http [port]`, which are the same.
+// The flags of `localtunnels [port]` and `localtunnels http [port]`, which are the same.
 
 import type { Command } from 'commander'
 import { TunnelError } from '../../errors.ts'
 import { parseHost } from '../../names.ts'
-import { REWRITABLE } from '../../wire/control.ts'
+import { REWRITABLE } from '../../paths/rewriting.ts'
 import type { Actions } from '../actions.ts'
 import type { ShareSettings } from '../commands/share.ts'
 import { Flags } from '../settings/flags.ts'
@@ -138,7 +138,7 @@ function inspectOf(flags: Flags): ShareSettings['inspect'] {
   return port === undefined ? undefined : { port }
 }
 
-/** `undefined`: the default. */
+/** Returns the setting. `undefined`: the default. */
 function rewriteOf(flags: Flags): ShareSettings['client']['rewrite'] {
   const text = flags.text('rewrite')
   if (!text) return undefined

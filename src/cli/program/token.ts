@@ -1,4 +1,4 @@
-// `localtunnels token` and what is below it.
+// `localtunnels token` and its subcommands.
 
 import { type Command, Option } from 'commander'
 import { parseSize } from '../../config/quantity.ts'

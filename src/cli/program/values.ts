@@ -1,4 +1,4 @@
-// Values of flags that several commands read.
+// Reads values of flags that several commands have.
 
 import { readFileSync } from 'node:fs'
 import { Option } from 'commander'
@@ -7,12 +7,13 @@ import { TunnelError, whyUnreadable } from '../../errors.ts'
 import type { Flags } from '../settings/flags.ts'
 
 export type Texts = Readonly<Record<string, string>>
-/** The same by heading of --help. */
+/** The texts of flags, by heading of --help. */
 export type FlagTexts = Readonly<Record<string, Texts>>
 
 /**
- * Makes options of texts. Each is also a variable: with the prefix of a server `--tls-cert` is `TUNNEL_SERVER_TLS_CERT`; without
- * a prefix there are no variables. An option collects its values if its text says that it is repeatable.
+ * Makes options from texts. Each also has a variable: with the prefix of a server, `--tls-cert` is
+ * `TUNNEL_SERVER_TLS_CERT`; without a prefix there are none. An option collects its values if its text says that it
+ * is repeatable.
  */
 export function flagOptions(texts: FlagTexts, prefix = 'TUNNEL_'): Option[] {
   return Object.entries(texts).flatMap(([heading, group]) =>
@@ -32,11 +33,11 @@ export function flagOptions(texts: FlagTexts, prefix = 'TUNNEL_'): Option[] {
 
 type Given<Values> = { readonly [Key in keyof Values]?: Exclude<Values[Key], undefined | false> }
 
-/** Values without those that no flag gave: `undefined`, `false`, an empty list. */
+/** Returns the values without those that no flag gave: `undefined`, `false`, an empty list. */
 export function given<Values extends object>(values: Values): Given<Values> {
   const isGiven = (value: unknown) =>
     value !== undefined && value !== false && !(Array.isArray(value) && value.length === 0)
-  // The values that are left have the types of their keys.
+  // The remaining values have the types of their keys.
   return Object.fromEntries(Object.entries(values).filter(([, value]) => isGiven(value))) as Given<Values>
 }
 
@@ -62,7 +63,7 @@ export function duration(flags: Flags, name: string, leastMs = 1): number | unde
   return text === undefined || text === '' ? undefined : timeOf(text, flags.label(name), leastMs)
 }
 
-/** Returns `500ms`, `30s` or `2h`, or a number of seconds, in milliseconds. Throws `OPTION_INVALID`. */
+/** Parses `500ms`, `30s` or `2h`, or a number of seconds. Returns milliseconds. Throws `OPTION_INVALID`. */
 export function timeOf(text: string, label: string, leastMs = 1): number {
   const isBare = /^[\d.]+$/.test(text)
   const ms = parseDuration(isBare ? `${text}s` : text)
@@ -74,12 +75,12 @@ export function timeOf(text: string, label: string, leastMs = 1): number {
   )
 }
 
-/** The text of a PEM file with certificates. */
+/** Returns the text of a PEM file with certificates. */
 export function readAuthority(path: string, label: string): string {
   return readPem(path, label, 'CERTIFICATE-----', 'certificate')
 }
 
-/** The text of a PEM file with a private key. */
+/** Returns the text of a PEM file with a private key. */
 export function readKey(path: string, label: string): string {
   return readPem(path, label, 'PRIVATE KEY-----', 'private key')
 }

@@ -1,4 +1,4 @@
-// Sockets that listen already, as systemd passes them to a service (sd_listen_fds(3)): descriptors from 3 on.
+// Inherited listening sockets, as systemd passes them to a service (sd_listen_fds(3)): descriptors from 3 on.
 
 import { TunnelError } from '../../errors.ts'
 
@@ -7,8 +7,8 @@ const FIRST = 3
 const MOST = 65_536
 
 /**
- * The descriptors that were passed to this process; none when they were meant for another. Takes the variables out of
- * `environment`: the programs that this one starts have no such descriptors. Throws `OPTION_INVALID`.
+ * Returns the descriptors that were passed to this process; none if they are for another one. Removes the variables
+ * from `environment`, because child processes have no such descriptors. Throws `OPTION_INVALID`.
  */
 export function passedDescriptors(
   environment: Record<string, string | undefined>,

@@ -1,4 +1,4 @@
-// Reads a server's file, and reads it again when it changes or SIGHUP asks for it.
+// Reads a server's file, and reads it again when it changes or on SIGHUP.
 
 import { loadServerConfig } from '../../config/load.ts'
 import { type ServerConfigOptions, serverOptions } from '../../config/server-config.ts'
@@ -23,12 +23,12 @@ export class Follower {
     this.#file = file
     this.#flags = flags
     this.#run = run
-    // A change rejects with nothing: whatever happens, the server goes on.
+    // A failed change rejects nothing: the server continues in any case.
     this.#changes = new Changes(
       () => this.#change(),
       () => {},
     )
-    // Before it is read: what is written from here on is noticed.
+    // Before the file is read, so that all later changes are noticed.
     this.#watch = new FileWatch(
       [file],
       () => this.#changes.ask(),
@@ -38,7 +38,7 @@ export class Follower {
     run.onHangup(() => this.#changes.ask())
   }
 
-  /** Rejects with `CONFIG_INVALID` after every fault is printed. */
+  /** Reads the file. Rejects with `CONFIG_INVALID` after every fault was printed. */
   async read(): Promise<ServerConfigOptions> {
     const { output, environment } = this.#run
     const { config, faults } = await loadServerConfig(this.#file, environment)
@@ -53,7 +53,7 @@ export class Follower {
     this.#changes.ask()
   }
 
-  /** Makes later changes in this server. */
+  /** Applies later changes to this server. */
   follow(server: ServerEnd, parts: ServerParts): void {
     this.#server = server
     this.#parts = parts

@@ -1,4 +1,4 @@
-// Reads what commander parsed, and names each wrong value by the flag or variable that it came from.
+// Reads the values that commander parsed, and names each invalid one by its flag or variable.
 
 import type { Command } from 'commander'
 import { MAX_RANGE_PORTS, portsOf } from '../../config/port-range.ts'
@@ -14,7 +14,7 @@ export class Flags {
   }
 
   text(name: string): string | undefined {
-    // Every option that takes a value is declared as one string.
+    // Every option with a value is declared as one string.
     return this.#command.getOptionValue(name) as string | undefined
   }
 
@@ -80,7 +80,7 @@ export function parsePortRange(text: string, label: string): readonly number[] {
   )
 }
 
-/** Parses a port. `label`: the flag or variable that it came from; `''`: none. */
+/** Parses a port. `label`: the flag or variable that it came from; `''` for none. */
 export function parsePort(text: string, label: string, lowest: 0 | 1): number {
   const port = /^\d{1,5}$/.test(text) ? Number(text) : -1
   if (port >= lowest && port <= 65_535) return port

@@ -1,4 +1,4 @@
-// Where the app is, as the command line says: a port, host and port, a URL, a unix socket, or a folder.
+// Parses where the app is: a port, host and port, a URL, a unix socket, or a folder.
 
 import type { OriginOptions } from '../../client/options.ts'
 import type { HttpServiceOptions, ServiceConfig } from '../../config/service.ts'
@@ -19,12 +19,12 @@ export interface Target {
   readonly label: string
   /** The short address: `:3000` on this machine, otherwise the label. */
   readonly shortLabel: string
-  /** The address to dial to see whether anything listens, or the folder to look for. */
+  /** The address to dial to check whether anything listens, or the folder to look for. */
   readonly dial:
     | { readonly host: string; readonly port: number }
     | { readonly unix: string }
     | { readonly folder: string }
-  /** The URL for requests of our own; unix sockets and folders have none. */
+  /** The URL for requests of this program. Unix sockets and folders have none. */
   readonly url: string | undefined
 }
 
@@ -36,17 +36,17 @@ export interface TargetFlags {
   readonly port: number | undefined
   readonly host: string | undefined
   readonly tls?: AppTls
-  /** A folder instead of all the above. */
+  /** A folder in place of all the above. */
   readonly folder?: string | undefined
   readonly isSpa?: boolean
 }
 
-/** The app of requests below a path. */
+/** The app for requests below a path. */
 export type RouteFlag = Target['options'] & RouteExtras
 
 const DEFAULT_PORT = 3_000
 
-/** A service that a raw tunnel leads to: `5432`, `host:5432`, `unix:/path`. */
+/** A service for a raw tunnel: `5432`, `host:5432`, `unix:/path`. */
 export interface Service extends Target {
   readonly options: { readonly port: number; readonly host: string } | { readonly unix: string }
 }
@@ -68,14 +68,14 @@ export function parseService(given: string): Service {
   )
 }
 
-/** Parses `27015-27030` or `host:27015-27030`: a service for each port; or a single one. */
+/** Parses `27015-27030` or `host:27015-27030` as a service for each port, or a single service. */
 export function parseServices(text: string): readonly Service[] {
   const [, before = '', range = ''] = /^(.*:)?(\d+-\d+)$/.exec(text) ?? []
   if (range === '') return [parseService(text)]
   return parsePortRange(range, 'the port').map(port => parseService(`${before}${port}`))
 }
 
-/** Returns a target that need not speak HTTP. */
+/** Returns a target that need not use HTTP. */
 function rawTarget(port: number, host: string): Service {
   const { label, shortLabel, dial } = portTarget(port, host)
   const plain = (text: string) => text.replace('http://', '')
@@ -106,7 +106,7 @@ export function parseTarget({ positional: given, port, host, tls, folder, isSpa 
   throw unknownWord(positional)
 }
 
-/** A pattern for ports as containers publish them: the port of this machine, and that within. */
+/** A pattern for ports as containers publish them: the port of this machine, and the one inside. */
 const TWO_PORTS = /^(\d+):\d+$/
 
 function refuseTwoPorts(text: string): void {
@@ -119,8 +119,8 @@ function refuseTwoPorts(text: string): void {
 }
 
 /**
- * Parses `/api=8080`, `/ws=https://localhost:3001`, `/rpc=h2c://localhost:50051`, `/a=8080,strip-prefix=/a` into `routes` of a
- * tunnel. `undefined` without any.
+ * Parses `/api=8080`, `/ws=https://localhost:3001`, `/rpc=h2c://localhost:50051`, `/a=8080,strip-prefix=/a` into the
+ * `routes` of a tunnel. `undefined` if there are none.
  */
 export function parseRoutes(
   given: readonly string[],
@@ -157,7 +157,7 @@ export function serviceTarget({ kind, options }: ServiceConfig): Target {
   return rawTarget(port, parseHost(host).hostname)
 }
 
-/** Returns the target of a service or a route. Keys that its kind does not have are not there. */
+/** Returns the target of a service or a route, without keys that its kind does not have. */
 export function addressTarget(address: Partial<HttpServiceOptions>): Target {
   const { port, host = 'localhost', unix, folder, spa = false, url = '' } = address
   if (unix !== undefined) return unixTarget(unix)
@@ -187,7 +187,7 @@ export function appTlsOf({ appInsecure, appCa, appServerName }: AppTls): AppTls 
 }
 
 function urlTarget(text: string, tls: AppTls = {}): Target {
-  // Not `URL.parse`, which Node 20 does not have.
+  // `URL.parse` would not do, because Node 20 does not have it.
   if (!URL.canParse(text)) throw new TunnelError('OPTION_INVALID', `"${text}" is not a URL.`)
   const url = new URL(text)
   const more = unusedPart(url)
@@ -197,7 +197,7 @@ function urlTarget(text: string, tls: AppTls = {}): Target {
   }
   const hostname = url.hostname.replace(/^\[|\]$/g, '')
   const port = url.port === '' ? (url.protocol === 'https:' ? 443 : 80) : Number(url.port)
-  // On this machine no network is in between, and the certificate of a dev server is rarely a trusted one.
+  // On this machine there is no network in between, and the certificate of a dev server is rarely trusted.
   const isUnverified = isLoopback(hostname) && tls.appCa === undefined
   return {
     options: {

@@ -8,11 +8,14 @@ import { TunnelError } from '../../errors.ts'
 
 const OPENERS: Readonly<Partial<Record<NodeJS.Platform, readonly string[]>>> = {
   darwin: ['open'],
-  // Not `start`: that goes through cmd.exe, which gives `&` and `^` of a URL a meaning.
+  // `start` would not do: it uses cmd.exe, in which `&` and `^` have a meaning.
   win32: ['rundll32', 'url.dll,FileProtocolHandler'],
 }
 
-/** Resolves to whether an opener was found and took the URL. Only http(s) is opened: the server chose the URL. */
+/**
+ * Resolves with whether a program was found that opens the URL. Only http(s) is opened, because the server chose the
+ * URL.
+ */
 export function openInBrowser(url: string, platform: NodeJS.Platform): Promise<boolean> {
   if (!URL.canParse(url)) return Promise.resolve(false)
   const parsed = new URL(url)
@@ -21,8 +24,8 @@ export function openInBrowser(url: string, platform: NodeJS.Platform): Promise<b
 }
 
 /**
- * Opens a URL that is a secret. All users see the words of commands: the browser gets a file that only this user reads, and that
- * leads to the URL. Resolves to `false` where there is no screen. Rejects with `STORE_FAILED`.
+ * Opens a secret URL. All users can see the words of commands, so the browser gets a file that only this user can
+ * read, and that leads to the URL. Resolves with `false` if there is no screen. Rejects with `STORE_FAILED`.
  */
 export async function openPrivately(
   url: string,

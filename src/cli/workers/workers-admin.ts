@@ -22,7 +22,7 @@ export class WorkersAdmin {
   readonly #memberToken = newToken()
   #socket: AdminSocket | undefined
 
-  /** Prepares the token before the workers start, in `folder`, which only this user may enter. */
+  /** Prepares the token before the workers start, in `folder`, which only this user can enter. */
   static async prepare(config: AdminConfig, folder: string, run: Run): Promise<WorkersAdmin> {
     const admin = new WorkersAdmin(config, folder, run)
     await writeFile(join(folder, MEMBER_TOKEN), admin.#memberToken, { mode: 0o600 })
@@ -35,7 +35,7 @@ export class WorkersAdmin {
     this.#folder = folder
   }
 
-  /** Throws `PORT_IN_USE` or `OPTION_INVALID`. */
+  /** Listens. Throws `PORT_IN_USE` or `OPTION_INVALID`. */
   listen(workers: Pick<Workers, 'serving'>, upgrade: AdminUpgrade, options: ServerConfigOptions): void {
     const { host = '127.0.0.1', port = 9090, token = newToken() } = this.#config
     const { environment, output } = this.#run
@@ -65,7 +65,7 @@ export class WorkersAdmin {
     output.event({ type: 'notice', code: 'ADMIN', message })
   }
 
-  /** Takes no new connections. */
+  /** Accepts no new connections. */
   close(): void {
     this.#socket?.close()
   }

@@ -1,9 +1,13 @@
-// An origin with a bound on dials in progress: a stream that is reset leaves its dial behind, and streams alone are counted.
+// Limits an origin's dials in progress. A reset stream leaves its dial behind, and only streams are counted
+// elsewhere.
 
 import { TunnelError } from '../../errors.ts'
 import type { Origin } from './origin.ts'
 
-/** The same origin; beyond `maxDials` at once it is not dialled, and the stream is refused with `TUNNEL_BUSY`. */
+/**
+ * Returns the origin with a limit: with `maxDials` in progress, a stream is refused with `TUNNEL_BUSY` without a
+ * dial.
+ */
 export function bounded(origin: Origin, maxDials: number): Origin {
   let dials = 0
   return {

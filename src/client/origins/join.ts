@@ -7,9 +7,9 @@ import { isServersProbe } from '../reach/probe.ts'
 import type { Origin } from './origin.ts'
 
 /**
- * Dials the origin for a stream. Bytes of the server wait during the dial, bounded by the stream's first credit. `failed`
- * learns why the origin could not be reached for a visitor, and what a `fetch` handler threw. `probeProof`: how the server
- * marks its own probes, which report to its operator.
+ * Dials the origin for a stream. Bytes of the server wait during the dial, bounded by the stream's initial credit.
+ * `failed` is called with the reason if the origin cannot be reached for a visitor, and with errors of a `fetch`
+ * handler. `probeProof` marks the server's own probes, whose failures only the operator sees.
  */
 export function join(
   stream: ByteStream,
@@ -25,7 +25,7 @@ export function join(
   origin.connect(joined.socketHandler).then(
     socket => joined.useSocket(socket),
     (cause: unknown) => {
-      // The server does not wait for it any more: one that opens and resets streams must not flood the listeners.
+      // The server has reset the stream: a server that opens and resets many must not flood the listeners.
       if (joined.isOver) return
       const error =
         cause instanceof TunnelError ? cause : new TunnelError('ORIGIN_UNREACHABLE', undefined, { cause })

@@ -1,4 +1,4 @@
-// Reads the address of the app from the options.
+// Makes the app's origin from the options.
 
 import { TunnelError } from '../../errors.ts'
 import { isValidPort, noPort, parseHost, unusedPart } from '../../names.ts'
@@ -12,7 +12,7 @@ import type { Origin } from './origin.ts'
 /** Makes the origin of an app that has no address. */
 export type OwnOrigin = (options: OriginOptions) => Origin | undefined
 
-/** Throws `OPTION_INVALID`. */
+/** Makes an origin. Throws `OPTION_INVALID`. */
 export function originOf(
   options: OriginOptions,
   dial: Dial,
@@ -72,7 +72,7 @@ function originAddress(options: OriginOptions): Address {
 
 const TLS_OPTIONS = ['appInsecure', 'appCa', 'appServerName'] as const
 
-/** An option that protects is not left out silently. */
+/** Throws if TLS options are set for an app without TLS, because protection must not be dropped silently. */
 function refuseTls(options: OriginOptions): void {
   const given = TLS_OPTIONS.find(name => options[name] !== undefined)
   if (given === undefined) return
@@ -100,7 +100,7 @@ function tlsOf({ appInsecure, appCa, appServerName }: OriginOptions): TlsOptions
   }
 }
 
-/** A pattern for names in SNI: no address, no port. */
+/** A pattern for names in SNI: neither an address nor a port. */
 const HOST_NAME = /^(?=.{1,253}$)(?!.*\.\d+$)[\w-]{1,63}(?:\.[\w-]{1,63})*$/
 
 /** Parses a URL like `URL.parse`, which Node 20 does not have. */

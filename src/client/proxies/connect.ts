@@ -1,11 +1,11 @@
-// HTTP CONNECT (RFC 9110 section 9.3.6): asks a proxy for a connection, and reads what it says.
+// HTTP CONNECT (RFC 9110 section 9.3.6): asks a proxy for a connection, and reads its response.
 
 import { TunnelError } from '../../errors.ts'
 import type { Opening } from '../../socket.ts'
 import { endOfHead, MAX_ANSWER_HEAD_BYTES, parseAnswerHead } from '../../wire/handshake.ts'
 import { cannotReach, notAProxy, type ProxySettings } from '../carriers/proxy.ts'
 
-/** The statuses of proxies whose server does not respond. */
+/** The statuses of a proxy whose target does not respond. */
 const UNREACHABLE: ReadonlySet<number> = new Set([502, 503, 504])
 
 export class ConnectOpening implements Opening {
@@ -34,7 +34,7 @@ export class ConnectOpening implements Opening {
   take(bytes: Uint8Array): { readonly rest: Uint8Array } | undefined {
     if (!this.#hasBegun) throw notAProxy(this.#proxy, 'it spoke before it was asked')
     this.#received = Buffer.concat([this.#received, bytes])
-    // Interim responses may come before the real one; none of them has more room than one.
+    // Interim responses may come before the final one. All of them share the room of one.
     for (let start = 0; ; ) {
       const length = endOfHead(this.#received.subarray(start))
       if (length === -1) break
@@ -42,7 +42,7 @@ export class ConnectOpening implements Opening {
       if (end > MAX_ANSWER_HEAD_BYTES) break
       const head = parseAnswerHead(this.#received.subarray(start, end))
       if (head === undefined) throw notAProxy(this.#proxy, 'it answered with something that is not HTTP')
-      // A successful answer has no body, whatever its headers say: the rest is the server's.
+      // A successful response to CONNECT has no body, whatever its headers say. The rest comes from the server.
       if (head.status >= 200 && head.status < 300) return { rest: this.#received.subarray(end) }
       if (head.status >= 200) throw this.#refusal(head.status, head.headers.get('proxy-authenticate') ?? '')
       start = end
@@ -55,7 +55,7 @@ export class ConnectOpening implements Opening {
 
   #refusal(status: number, challenge: string): TunnelError {
     const { label, login } = this.#proxy
-    // tinyproxy says 401 to a wrong password.
+    // tinyproxy returns 401 for a wrong password.
     if (status === 407 || status === 401) {
       const isBasic = challenge === '' || /(?:^|,)\s*basic\b/i.test(challenge)
       const why = isBasic

@@ -1,4 +1,4 @@
-// Dials through a proxy: the same connection, by another way.
+// Dials through a proxy.
 
 import { lookup } from 'node:dns/promises'
 import { isIP } from 'node:net'
@@ -10,8 +10,8 @@ import { ConnectOpening } from './connect.ts'
 import { Socks5Opening } from './socks5.ts'
 
 /**
- * Goes through the proxy that `choose` names, and connects directly if it names none. Rejects as `dial` does, and with
- * `PROXY_FAILED`, `PROXY_AUTH_REFUSED`, or `SERVER_UNREACHABLE` if the proxy reports that.
+ * Returns a dial that uses the proxy which `choose` returns, and connects directly without one. Rejects as `dial`
+ * does, and with `PROXY_FAILED`, `PROXY_AUTH_REFUSED`, or `SERVER_UNREACHABLE` if the proxy reports that.
  */
 export function dialThrough(choose: ChooseProxy, dial: Dial): Dial {
   return async (wanted, handler, signal) => {
@@ -30,7 +30,7 @@ export function dialThrough(choose: ChooseProxy, dial: Dial): Dial {
 
 async function openingFor(proxy: ProxySettings, host: string, port: number): Promise<Opening> {
   if (proxy.scheme === 'http' || proxy.scheme === 'https') return new ConnectOpening(proxy, host, port)
-  // `localhost` is this machine to us and another to the proxy.
+  // `localhost` means this machine here, and another machine at the proxy.
   if (proxy.scheme === 'socks5h' || isIP(host) !== 0 || host === 'localhost') {
     return new Socks5Opening(proxy, host, port)
   }
@@ -50,7 +50,7 @@ function failureOf(proxy: ProxySettings, { hasBegun }: Watched, cause: unknown):
   })
 }
 
-/** An opening that records its progress, which shows whose fault a failed dial is. */
+/** An opening that records its progress, which shows who caused a failed dial. */
 class Watched implements Opening {
   readonly #opening: Opening
   hasBegun = false

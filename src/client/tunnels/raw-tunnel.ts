@@ -1,4 +1,4 @@
-// The settings of tunnels that carry bytes or datagrams, from their options.
+// The settings of tunnels for bytes or datagrams, from their options.
 
 import type { Associate } from '../../datagram-socket.ts'
 import { TunnelError } from '../../errors.ts'
@@ -19,7 +19,7 @@ import {
   type TunnelSettings,
 } from './tunnel-settings.ts'
 
-/** A TCP tunnel. Throws `OPTION_INVALID` for what cannot be used. */
+/** Returns the settings of a TCP tunnel. Throws `OPTION_INVALID`. */
 export function tcpTunnel(options: TcpTunnelOptions, dial: Dial): TunnelSettings {
   return {
     ...rawTunnel(options, dial),
@@ -50,11 +50,10 @@ function rawTunnel(options: RawTunnelOptions, dial: Dial) {
     token: checkToken(options.token),
     privateName: options.private,
     origin,
-    rewrite: {},
     proxyProtocol: proxyVersion(options.proxyProtocol),
     routes: [],
     pool: affinityOf(options.pool, ['none', 'address']),
-    health: options.health && healthOf(options.health, origin, {}),
+    health: options.health && healthOf(options.health, origin),
     guard: guardOf(options.guard),
   }
 }
@@ -65,7 +64,7 @@ function proxyVersion(name: 'v1' | 'v2' | undefined): 1 | 2 | undefined {
   throw new TunnelError('OPTION_INVALID', `proxyProtocol must be v1 or v2, not "${String(name)}".`)
 }
 
-/** A UDP tunnel. `failed` learns that the service does not listen. */
+/** Returns the settings of a UDP tunnel. `failed` is called if the service does not listen. */
 export function udpTunnel(
   options: UdpTunnelOptions,
   associate: Associate,
@@ -81,7 +80,6 @@ export function udpTunnel(
     port: checkRemotePort(remotePort),
     token: checkToken(token),
     origin: new DatagramOrigin({ host: parseHost(host).hostname, port, idleTimeoutMs, associate, failed }),
-    rewrite: {},
     proxyProtocol: undefined,
     routes: [],
     isWildcard: false,

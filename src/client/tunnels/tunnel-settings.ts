@@ -1,4 +1,4 @@
-// One tunnel in its form for the registration, with the common options of all kinds.
+// One tunnel in the form for registration, with the options that all kinds have in common.
 
 import { TunnelError } from '../../errors.ts'
 import type { GuardOptions } from '../../guard.ts'
@@ -7,73 +7,79 @@ import { checkNames, whole } from '../../option-names.ts'
 import { OwnGuard } from '../../own-guard.ts'
 import {
   type Affinity,
-  type HostRewrite,
   type InboxWish,
   isHostNames,
   MAX_HOST_NAMES,
   type PoolResponse,
+  type Wishes,
 } from '../../wire/control.ts'
 import type { TunnelKind } from '../../wire/tunnel-kind.ts'
 import { positive } from '../limits.ts'
 import { HEALTH_NAMES } from '../option-names.ts'
-import type { HealthOptions, HttpTunnelOptions } from '../options.ts'
+import type { HealthOptions, HttpTunnelOptions, RouteOptions } from '../options.ts'
 import type { Origin } from '../origins/origin.ts'
 import type { HealthSettings } from './health.ts'
 
 /** The part of the environment that a client reads. */
 export type Environment = Readonly<Record<string, string | undefined>>
 
-/** Requests below a path, and where they go. */
-export interface RouteSettings {
-  readonly path: string
+interface AppSettings {
   readonly origin: Origin
-  readonly rewrite: HostRewrite
-  /** The HTTP/2 that its app speaks. */
+  /** The Host that the app gets. Default: that of its visitors. */
+  readonly hostHeader?: string | undefined
+  /** The options of this app for the parts of the server. */
+  readonly wishes?: Wishes
+}
+
+/** A path and the origin for requests below it. */
+export interface RouteSettings extends AppSettings {
+  readonly path: string
+  /** The given options, for parts. */
+  readonly options: RouteOptions
+  /** The HTTP/2 that the route's app speaks. */
   readonly protocol?: 'h2c' | 'h2'
 }
 
-export interface TunnelSettings {
+export interface TunnelSettings extends AppSettings {
   readonly kind: TunnelKind
-  /** The name to request, of `http` and `tls`, or the name of a private service, such as `tcp:db`. */
+  /** The name to request for `http` and `tls`, or of a private service, such as `tcp:db`. */
   readonly name: string | undefined
   /** The name of a private service, which has no public address. */
   readonly privateName?: string | undefined
   /** The kind under which the server knows it. Default: its own kind. */
   readonly registersAs?: 'private' | 'connect'
-  /** Receives the function that asks the server for streams, of the end of a private service. */
+  /** Gets the function that asks the server for streams, at the connecting end of a private service. */
   readonly useDial?: (dial: (count: number) => void) => void
-  /** The public port to request, of `tcp` and `udp`. `undefined` for any. */
+  /** The public port to request for `tcp` and `udp`. `undefined` for any. */
   readonly port: number | undefined
-  /** The token instead of the connection's. */
+  /** The token in place of the connection's. */
   readonly token: string | undefined
-  readonly origin: Origin
-  readonly rewrite: HostRewrite
-  /** The PROXY header before each connection to the origin, of a `tcp` or `tls` tunnel. */
+  /** The version of the PROXY header before each connection to the origin of a `tcp` or `tls` tunnel. */
   readonly proxyProtocol: 1 | 2 | undefined
   /** The routes of an `http` tunnel, in the order of their numbers. */
   readonly routes: readonly RouteSettings[]
-  /** Whether names below belong to it, of an `http` or `tls` tunnel. */
+  /** Whether names below an `http` or `tls` tunnel belong to it. */
   readonly isWildcard: boolean
-  /** The name was wished for, and not made up here. */
+  /** Whether the user asked for the name, rather than this client making it up. */
   readonly isNamed?: boolean
-  /** Whether no other name will do. */
+  /** Whether another name is not acceptable. */
   readonly isExact?: boolean
-  /** The names below it that may have certificates. */
+  /** The names below the tunnel that may have certificates. */
   readonly hosts?: readonly string[]
   /** The custom domains of an `http` or `tls` tunnel. */
   readonly hostNames?: readonly string[]
   /** The HTTP/2 that the app of an `http` tunnel speaks. */
   readonly protocol?: 'h2c' | 'h2'
-  /** The webhooks that the server stores while no client is there. */
+  /** The webhooks that the server stores while no client is connected. */
   readonly inbox?: InboxWish
-  /** The kind of its pool, if it shares its name or port. */
+  /** How the pool distributes visitors, if the name or port is shared. */
   readonly pool: Affinity | undefined
   /** The response that a visitor gets, with `all`. */
   readonly poolResponse?: PoolResponse
-  /** The name that this client gives itself, with `all`. */
+  /** The name that this client chose for itself, with `all`. */
   readonly poolLabel?: string
   readonly health: HealthSettings | undefined
-  /** The given options of an `http` tunnel, for parts. */
+  /** The options of an `http` tunnel as given, for parts. */
   readonly options?: HttpTunnelOptions
   readonly guard?: OwnGuard | undefined
 }
@@ -111,11 +117,7 @@ export function guardOf(options: GuardOptions | undefined): OwnGuard | undefined
   return options && new OwnGuard(options)
 }
 
-export function healthOf(
-  options: HealthOptions,
-  origin: Origin,
-  { hostHeader }: HostRewrite,
-): HealthSettings {
+export function healthOf(options: HealthOptions, origin: Origin, hostHeader?: string): HealthSettings {
   checkNames(options, HEALTH_NAMES, 'health')
   const { path = '/', kind = options.path === undefined ? 'tcp' : 'http' } = options
   if (kind !== 'tcp' && kind !== 'http')
@@ -143,7 +145,7 @@ export function affinityOf(
   throw new TunnelError('OPTION_INVALID', `pool.affinity: "${affinity}" is none of ${known.join(', ')}.`)
 }
 
-/** Checks a token, which is sent in a header: anything else would be refused for a reason that the user does not see. */
+/** Checks a token, which is sent in a header. An invalid one would be refused for a reason that the user cannot see. */
 export function checkToken(token: string | undefined): string | undefined {
   if (token === undefined || /^[\x21-\x7e]{1,8192}$/.test(token)) return token
   throw new TunnelError('OPTION_INVALID', 'A token must be visible ASCII without spaces, and not empty.')

@@ -1,17 +1,19 @@
 // The requests that the server has reported as begun and not yet as ended.
 
-/** A server of ours has fewer; what another one leaves out is forgotten. */
+/**
+ * The maximum number of requests. Our server has fewer; if another one never reports ends, the oldest are forgotten.
+ */
 const MAX_ENTRIES = 10_000
 /**
- * The maximum length of all texts: an honest path has about a hundred characters, and a hostile server sends 60,000 in each
- * message.
+ * The maximum length of all texts. An honest path has about a hundred characters; a hostile server could send 60,000
+ * in each message.
  */
 const MAX_CHARS = 4_000_000
 
 interface Begun<Report> {
   readonly report: Report
   readonly chars: number
-  /** The time on the clock of `performance.now()`. */
+  /** The time of the report, on the clock of `performance.now()`. */
   readonly at: number
 }
 
@@ -32,7 +34,7 @@ export class UnderWay<Report extends { readonly id: number }> {
     return this.#begun.get(id)?.report
   }
 
-  /** The report of what started, which is over now. */
+  /** Returns the report of the beginning, and forgets it. */
   end(id: number): Report | undefined {
     const begun = this.#begun.get(id)
     if (begun === undefined) return undefined
@@ -41,7 +43,7 @@ export class UnderWay<Report extends { readonly id: number }> {
     return begun.report
   }
 
-  /** All of them, with the milliseconds since each started. */
+  /** Returns all requests, with the milliseconds since each began. */
   all(): readonly { readonly id: number; readonly durationMs: number }[] {
     const now = performance.now()
     return [...this.#begun].map(([id, { at }]) => ({ id, durationMs: Math.round((now - at) * 100) / 100 }))

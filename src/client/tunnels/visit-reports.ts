@@ -1,4 +1,4 @@
-// The server's reports of visitors on one connection, as events of the client, and for its parts.
+// Turns the server's reports of visitors on one connection into events of the client, and passes them to its parts.
 
 import type {
   ConnectionEvents,
@@ -11,7 +11,7 @@ import type { Part, ReportsFollower } from '../contracts/part.ts'
 import type { TunnelClientEvents } from '../options.ts'
 import { UnderWay } from './under-way.ts'
 
-/** Ids of a connection lie below this: the server counts from 1 on each. */
+/** The bound of a connection's ids, which the server counts from 1. */
 export const IDS_OF_A_CONNECTION: number = 2 ** 32
 
 /** The events that a connection's reports become. */
@@ -34,7 +34,7 @@ export class VisitReports {
   readonly #owner: ReportsOwner
   readonly #requests = new UnderWay<RequestSeen>()
   readonly #visitors = new UnderWay<VisitorSeen>()
-  /** Requests that the server counts instead of reporting them. */
+  /** The number of requests in progress that the server counts without reporting them. */
   #unreported = 0
 
   constructor(firstId: number, owner: ReportsOwner) {
@@ -42,7 +42,7 @@ export class VisitReports {
     this.#owner = owner
   }
 
-  /** The part of a connection's events that is about visitors. */
+  /** The connection events that concern visitors. */
   get events(): Pick<ConnectionEvents, VisitReport> {
     const first = this.#firstId
     return {
@@ -59,7 +59,7 @@ export class VisitReports {
     }
   }
 
-  /** The connection is lost, and the server reports no end of what was in progress. */
+  /** Called when the connection is lost: reports the end of every request in progress, which the server cannot. */
   lost(): void {
     const error = 'CARRIER_LOST'
     for (const { id, durationMs } of this.#requests.all())
@@ -72,7 +72,7 @@ export class VisitReports {
       this.#owner.emit('requests', { started: 0, requests, errors: requests, bytes: 0, inFlight: 0 })
   }
 
-  /** The server stops reporting: the ends of what is in progress do not come. */
+  /** Called when the server stops reporting: the ends of requests in progress will not come. */
   forget(): void {
     this.#unreported = 0
     this.#requests.forget()
@@ -130,7 +130,7 @@ type VisitReport =
   | 'visitorConnected'
   | 'visitorDisconnected'
 
-/** Makes an event, field by field: a report may have more than its event. */
+/** Makes an event field by field, because a report may have more fields. */
 function requestEvent({ id, tunnel, host, method, path }: RequestSeen): TunnelClientEvents['request'] {
   return { id, tunnel, ...(host !== undefined && { host }), method, path }
 }

@@ -1,13 +1,13 @@
-// Finds where the keys of an exported object literal are in TypeScript source. A help for messages only: what is not
-// found has no line.
+// Finds the positions of the keys of an exported object literal in TypeScript source. Only for messages: a key that
+// is not found has no line.
 
 import { Lines, type Place } from '../fault.ts'
 
-/** The places by path, as in `/services/web/port`; items of lists by number. */
+/** The places by path, as in `/services/web/port`. Items of lists have numbers. */
 export type Places = ReadonlyMap<string, Place>
 
-// Comments, the three kinds of text, names and numbers, and single characters. A template is taken whole, up to the next
-// backtick: one inside of another misleads this reader, and only it.
+// Comments, the three kinds of text, names and numbers, and single characters. A template is read up to the next
+// backtick; a nested one misleads only this reader.
 const TOKEN =
   /\/\/[^\n]*|\/\*[\s\S]*?\*\/|'(?:[^'\\\n]|\\.)*'|"(?:[^"\\\n]|\\.)*"|`(?:[^`\\]|\\[\s\S])*`|[\w$]+|\S/g
 
@@ -39,7 +39,7 @@ export function placesOf(text: string): Places {
       candidate = undefined
     } else if (token === '}' || token === ']') {
       levels.pop()
-      // The literal is complete; what follows is another matter.
+      // The literal is complete.
       if (levels.length === 0) break
       candidate = undefined
     } else if (level === undefined) continue

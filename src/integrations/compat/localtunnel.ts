@@ -1,4 +1,4 @@
-// The function of the `localtunnel` package, over a tunnel of ours.
+// The function of the `localtunnel` package, on our tunnels.
 
 import { EventEmitter } from 'node:events'
 import { readFileSync } from 'node:fs'
@@ -10,18 +10,18 @@ import { TunnelClient } from '../../tunnel-client.ts'
 /** The options of the `localtunnel` package. */
 export interface LocaltunnelOptions {
   readonly port?: number
-  /** The server: here `https://tunnel.example`. Default `TUNNEL_SERVER`. */
+  /** The server, here `https://tunnel.example`. Default `TUNNEL_SERVER`. */
   readonly host?: string
   readonly subdomain?: string
   /** The app's host, which also replaces the visitor's Host. */
   readonly local_host?: string
   readonly local_https?: boolean
-  /** Not taken: `OPTION_INVALID`, unless `allow_invalid_cert` is `true`. */
+  /** Unsupported: `OPTION_INVALID`, unless `allow_invalid_cert` is `true`. */
   readonly local_cert?: string
   readonly local_key?: string
-  /** File with the authority of the app's certificate. */
+  /** The file with the authority of the app's certificate. */
   readonly local_ca?: string
-  /** `true`: the app's certificate may be any. */
+  /** Whether to accept any certificate of the app. */
   readonly allow_invalid_cert?: boolean
 }
 
@@ -30,7 +30,7 @@ export class LocaltunnelTunnel extends EventEmitter {
   #client: TunnelClient | undefined
   #isClosed = false
 
-  /** The URL for visitors. Empty until the tunnel is there. */
+  /** The URL for visitors. Empty before the tunnel is granted. */
   get url(): string {
     return this.#client?.getTunnelUrl() ?? ''
   }
@@ -44,12 +44,12 @@ export class LocaltunnelTunnel extends EventEmitter {
     void this.#client?.disconnect()
   }
 
-  /** Only for `localtunnel()`. */
+  /** Opens the tunnel. Only for `localtunnel()`. */
   async open(options: LocaltunnelOptions): Promise<void> {
     const client = new TunnelClient(clientOptions(options))
     client.on('request', ({ method, path }) => this.emit('request', { method, path }))
     client.on('error', error => {
-      // An emitter without a listener would end the process.
+      // An emitter without a listener for `error` would end the process.
       if (this.listenerCount('error') > 0) this.emit('error', error)
     })
     client.on('close', () => this.emit('close'))
@@ -67,8 +67,8 @@ const NAMES: Names<LocaltunnelOptions> = namesOf<LocaltunnelOptions>()(
 type Done = (error: Error | null, tunnel?: LocaltunnelTunnel) => void
 
 /**
- * `await localtunnel({ port: 3000 })`, `await localtunnel(3000)`: rejects as `TunnelClient.connect` does. With a callback it returns the
- * tunnel, whose `url` is there when the callback is called.
+ * Opens a tunnel: `await localtunnel({ port: 3000 })`, `await localtunnel(3000)`. Rejects with the errors of
+ * `TunnelClient.connect`. With a callback it returns the tunnel, whose `url` is set when the callback is called.
  */
 export function localtunnel(options: LocaltunnelOptions): Promise<LocaltunnelTunnel>
 export function localtunnel(port: number, options?: LocaltunnelOptions): Promise<LocaltunnelTunnel>

@@ -1,4 +1,4 @@
-// The admin listener of a server: for the operator alone. Loaded when the server has one.
+// The operator's admin listener. Loaded only if the server has one.
 
 import type { PartServer, WholeServer } from '../../server/contracts/part.ts'
 import { AdminApi } from './api.ts'
@@ -14,7 +14,7 @@ export class Admin {
   readonly service: AdminService
   readonly #socket: AdminSocket
 
-  /** Listens. `far`: the reports of other servers. Throws `PORT_IN_USE` or `OPTION_INVALID`. */
+  /** Begins to listen. `far`: the reports of other servers. Throws `PORT_IN_USE` or `OPTION_INVALID`. */
   constructor(
     server: PartServer,
     whole: WholeServer,
@@ -39,7 +39,7 @@ export class Admin {
     return this.#socket.url
   }
 
-  /** Takes no new connections. */
+  /** Accepts no new connections. */
   close(): void {
     this.#socket.close()
   }
@@ -50,7 +50,7 @@ export class Admin {
   }
 }
 
-/** Registrations and refusals are written down, with what the operator does. */
+/** Writes registrations and refusals to the audit log, in addition to the operator's actions. */
 function audit(server: WholeServer, notes: AuditNotes): void {
   server.on('connection', ({ remoteAddress, subdomain, wire, kind, token }) =>
     notes.note(

@@ -1,9 +1,9 @@
-// Notes of what clients do, for the audit log: bounded by the second, because strangers can make a server refuse them at will
-// and each line waits for the disk.
+// Writes clients' actions to the audit log, at a limited rate: strangers can cause refusals at will, and each line
+// waits for the disk.
 
 import type { AuditLog } from '../../operations.ts'
 
-/** Lines in a second. If exceeded: they are counted, and the next line has the count. */
+/** The maximum number of lines per second. Further ones are counted, and the next line contains the count. */
 export const MAX_NOTES_PER_SECOND = 20
 
 export class AuditNotes {
@@ -13,7 +13,7 @@ export class AuditNotes {
   #left = MAX_NOTES_PER_SECOND
   #dropped = 0
 
-  /** Makes the notes. `failed` is called if the log cannot be written, which harms no client. */
+  /** Makes the notes. `failed` is called if the log cannot be written, which does not affect clients. */
   constructor(log: AuditLog, failed: (cause: unknown) => void) {
     this.#log = log
     this.#failed = failed

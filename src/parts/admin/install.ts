@@ -1,4 +1,4 @@
-// The operator's listener as a part of a server: it opens before the server does.
+// The operator's listener as a part of a server. It opens before the server does.
 
 import { TunnelError } from '../../errors.ts'
 import type { Install } from '../../server/contracts/part.ts'
@@ -39,7 +39,7 @@ export const installAdmin: Install = server => {
       },
     }),
     drain(code) {
-      // The operator's questions are for the other program.
+      // Requests of the operator are for the other program.
       if (code === 'SERVER_REPLACED') admin?.close()
     },
     async stop() {
@@ -50,7 +50,7 @@ export const installAdmin: Install = server => {
   }
 }
 
-/** Throws `OPTION_INVALID` for what cannot be used. */
+/** Returns the address of the listener. Throws `OPTION_INVALID`. */
 function placeOf(options: AdminOptions | undefined): string {
   if (options === undefined) return 'none'
   const { host, port } = adminSettings(options)

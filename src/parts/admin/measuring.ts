@@ -5,7 +5,7 @@ import { DEFAULT_METRIC_TUNNELS, Metrics } from './metrics.ts'
 
 const metrics = new WeakMap<object, Metrics>()
 
-/** Returns the metrics of this server, for the operator's view. `undefined` if there are none. For the operator's view. */
+/** Returns the metrics of this server for the operator's view. `undefined` if there are none. */
 export function metricsOf(server: object): Metrics | undefined {
   return metrics.get(server)
 }
@@ -42,7 +42,7 @@ export const installMetrics: Install = server => {
       ended: ({ bytesIn, bytesOut, code }) => book.rawEnded(tunnel.name, bytesIn, bytesOut, code),
     }),
     lane: ({ tunnel }) => ({
-      // Measures are by method.
+      // Measurements are per method, so lanes are for GETs only.
       terms: { isMeasured: true, isForGets: true },
       measured(measures, bytesIn, bytesOut) {
         book.measured(tunnel.name, 'GET', measures)

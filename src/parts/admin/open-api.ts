@@ -18,7 +18,7 @@ function record(properties: Readonly<Record<string, Json>>, ...optional: string[
   return { type: 'object', properties, required }
 }
 
-/** An address with the length of its prefix. */
+/** A pattern for an address with a prefix length. */
 const OCTET = '(?:25[0-5]|2[0-4][0-9]|1?[0-9]?[0-9])'
 const GROUP = '[0-9A-Fa-f]{1,4}'
 const NETWORK = `^(?:(?:${OCTET}\\.){3}${OCTET}/(?:3[0-2]|[12]?[0-9])|(?:(?:${GROUP}:){7}${GROUP}|(?:${GROUP}:){1,6}:(?:${GROUP})?|::(?:${GROUP})?)/(?:12[0-8]|1[01][0-9]|[1-9]?[0-9]))$`

@@ -9,7 +9,7 @@ import { DEFAULT_METRIC_TUNNELS } from './metrics.ts'
 type Defaults = Pick<AdminOptions, 'port' | 'host' | 'probeMs' | 'maxMetricTunnels'>
 export type AdminSettings = AdminOptions & Required<Defaults>
 
-/** Throws `OPTION_INVALID` for what cannot be used. */
+/** Checks the options. Throws `OPTION_INVALID`. */
 export function adminSettings(admin: AdminOptions): AdminSettings {
   const { port = 9090, host = '127.0.0.1', token, probeMs = 60_000 } = admin
   const { maxMetricTunnels = DEFAULT_METRIC_TUNNELS } = admin

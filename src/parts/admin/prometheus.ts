@@ -17,11 +17,11 @@ export interface ClusterGauges {
   readonly servers: number
   readonly isInTouch: boolean
   readonly inFlight: number
-  /** The entries by the name of the table. */
+  /** The number of entries, by the name of the table. */
   readonly entries: ReadonlyMap<string, number>
 }
 
-/** All that is shown besides the metrics. */
+/** The values in addition to the metrics. */
 export interface Gauges {
   readonly stats: ServerStats
   readonly clients: Readonly<Record<'streams' | 'json', number>>
@@ -35,7 +35,7 @@ export interface Gauges {
   /** The state of the cluster. `undefined` if the server is alone. */
   readonly cluster: ClusterGauges | undefined
   readonly process: ProcessState
-  /** Lines of the access log that were dropped; `undefined`: there is none. */
+  /** The number of dropped lines of the access log. `undefined` without a log. */
   readonly droppedLogLines: number | undefined
 }
 
@@ -217,7 +217,7 @@ function eachRow(metrics: Metrics, use: (tunnel: string, method: string, row: Fl
     for (const [index, row] of byMethod.entries()) if (row !== undefined) use(tunnel, METHODS[index]!, row)
 }
 
-/** Rows of all methods of a tunnel, added. */
+/** Calls `use` with the sum of a tunnel's rows for all methods. */
 function eachSum(metrics: Metrics, use: (tunnel: string, sum: Float64Array, series: Series) => void): void {
   for (const [tunnel, series] of metrics.series) {
     const rows = series.byMethod.filter(row => row !== undefined)
@@ -260,7 +260,7 @@ class Text {
   }
 }
 
-/** Returns when a PEM certificate ends. `undefined` if it cannot be read. */
+/** Returns when a PEM certificate expires. `undefined` if it cannot be parsed. */
 export function notAfterOf(pem: string): number | undefined {
   try {
     return Date.parse(new X509Certificate(pem).validTo)

@@ -1,20 +1,21 @@
-// Addresses, networks and names that the operator bans. Checked for each visitor, so an empty list costs one comparison.
+// Addresses, networks and names that the operator bans. Every visitor is checked, so an empty list costs one
+// comparison.
 
 import { TunnelError } from '../../errors.ts'
 import { isNetwork, Networks } from '../../networks.ts'
 import type { Ban, BanList, OperationsStore } from '../../operations.ts'
 import type { SharedBans } from './shared-bans.ts'
 
-/** Bans at once. If exceeded: `OPTION_INVALID`. */
+/** The maximum number of bans. If exceeded: `OPTION_INVALID`. */
 const MAX_BANS = 10_000
-/** The maximum number of bans of all servers, with those that were removed in the last 90 days. */
+/** The maximum number of bans of all servers, including those removed in the last 90 days. */
 export const MAX_SHARED = 20_000
 
 /** The receiver of changes. */
 interface BansHost {
-  /** Called when another visitor may be refused, or admitted. */
+  /** Called when other visitors may be refused or admitted. */
   changed(): void
-  /** Visitors and clients that a new one is about are cut. */
+  /** Called after a new ban, to cut the visitors and clients that it names. */
   added(ban: Ban): void
 }
 
@@ -38,7 +39,7 @@ export class Bans implements BanList {
     this.#rebuild()
   }
 
-  /** Takes over what other programs with the same store have changed. */
+  /** Reads changes by other programs with the same store. */
   refresh(): void {
     const version = this.#store?.version()
     if (this.#store === undefined || version === this.#version || this.#shared !== undefined) return
@@ -91,7 +92,7 @@ export class Bans implements BanList {
     return this.#tunnels.has(name)
   }
 
-  /** Throws `OPTION_INVALID` for what cannot be banned. */
+  /** Adds a ban. Throws `OPTION_INVALID` for a value that cannot be banned. */
   add(ban: Omit<Ban, 'id'>): Ban {
     this.#expire()
     const { kind, value } = ban

@@ -1,4 +1,4 @@
-// Bans as all servers of a cluster have them: entries of a table.
+// The bans of all servers of a cluster, as entries of a shared table.
 
 import { createHash } from 'node:crypto'
 import { objectIn } from '../../directory.ts'
@@ -6,7 +6,7 @@ import { isNetwork } from '../../networks.ts'
 import type { Ban } from '../../operations.ts'
 import type { Table } from '../../server/contracts/tables.ts'
 
-/** Ids are numbers that an operator can read out: 12 digits. */
+/** The range of ids: 12 digits, which an operator can read aloud. */
 const IDS = 1_000_000_000_000
 
 export class SharedBans {
@@ -24,14 +24,14 @@ export class SharedBans {
     return this.#table.all().flatMap(({ key, value, untilMs }) => banOf(Number(key), value, untilMs) ?? [])
   }
 
-  /** All servers give it the same id. */
+  /** Adds a ban. All servers give it the same id. */
   add(ban: Omit<Ban, 'id'>): number {
     const id = idOf(ban)
     this.#table.set(String(id), textOf(ban), ban.untilMs ?? 0)
     return id
   }
 
-  /** A ban that this server kept from its last run: unless the others know it, and may have removed it since. */
+  /** Adds a ban of this server's last run, unless the other servers know it and may have removed it since. */
   bring(ban: Omit<Ban, 'id'>): void {
     this.#table.bring(String(idOf(ban)), textOf(ban), ban.sinceMs, ban.untilMs ?? 0)
   }

@@ -1,7 +1,8 @@
-// This server among others: sends signs of life, holds names for its clients, and finds the servers of all other names.
+// This server as one of a cluster: sends heartbeats, holds names for its clients, and finds the servers of all other
+// names.
 
 import { randomBytes } from 'node:crypto'
-import { networkInterfaces } from 'node:os'
+import { hostname, networkInterfaces } from 'node:os'
 import type { Directory, DirectoryTimes, Node, Place } from '../../directory.ts'
 import { type ErrorCode, TunnelError } from '../../errors.ts'
 import { eventLoop } from '../../event-loop.ts'
@@ -46,16 +47,22 @@ export interface ClusterHost {
   lost(name: string): void
   claimedElsewhere(name: string): void
   isServedHere(name: string): boolean
-  /** Opens the ports of other servers' tunnels; `undefined`: the servers are of one machine, and the one that has the tunnel listens. */
+  /**
+   * Opens the ports of other servers' tunnels. `undefined` if all servers are on one machine, where the one with the
+   * tunnel listens.
+   */
   readonly ports: Pick<FarPortsHost, 'isOffered' | 'open' | 'close'> | undefined
   failed(error: Error): void
 }
 
 export class Cluster implements Servers {
-  readonly node: string = randomBytes(9).toString('base64url')
+  /** The host names it for operators; the rest tells its starts, and servers of one host, apart. */
+  readonly node: string = `${hostname()
+    .split('.', 1)[0]
+    ?.replace(/[^\w-]/g, '')}-${randomBytes(5).toString('hex')}`
   /** The tables of all servers. `undefined` if they share files instead. */
   readonly tables: Tables | undefined
-  /** The shared data, once it is there. */
+  /** The shared data, once it is loaded. */
   shared: Shared | undefined
   readonly #host: ClusterHost
   readonly #directory: Directory
@@ -68,16 +75,16 @@ export class Cluster implements Servers {
   #url = ''
   readonly #secret: PeerSecret
   #waiting = 0
-  /** Claims that came too early for a new directory: each goes on when its time has come, or when this server leaves. */
+  /** Claims that came too early for a new directory. Each continues at its time, or when this server leaves. */
   readonly #early = new Set<() => void>()
   #stopListening: (() => void) | undefined
   #stopBeating: (() => void) | undefined
   #restoredAt = 0
-  /** The time when the ports of others were requested last. */
+  /** The time of the last request for the ports of other servers. */
   #lookedAt = Number.NEGATIVE_INFINITY
   /**
-   * The number of times when the directory may have lost the data of this server, and after how many of them it has got the
-   * data again.
+   * The number of times when the directory may have lost this server's data, and the last of them after which it got
+   * the data again.
    */
   #doubts = 0
   #cleared = 0
@@ -127,7 +134,7 @@ export class Cluster implements Servers {
       })
   }
 
-  /** Rejects with `CLUSTER_UNREACHABLE`. `url`: where others reach this server. */
+  /** Joins the cluster. `url`: where other servers reach this one. Rejects with `CLUSTER_UNREACHABLE`. */
   async start(url: string): Promise<void> {
     this.#url = url
     try {
@@ -161,13 +168,13 @@ export class Cluster implements Servers {
     return this.#host.ports === undefined
   }
 
-  /** Opens the ports of other servers' tunnels, after this server listens. */
+  /** Opens the ports of other servers' tunnels, once this server listens. */
   async openPorts(): Promise<void> {
     this.#farPorts?.start()
     await this.#lookAtPorts().catch((error: Error) => this.#failed(error))
   }
 
-  /** Leaves the cluster: its names stay reserved for its clients, which go to other servers. */
+  /** Leaves the cluster. Its names stay reserved for its clients, which go to other servers. */
   leave(): void {
     if (this.#isOver) return
     this.#isOver = true
@@ -178,12 +185,12 @@ export class Cluster implements Servers {
     this.#directory.leave(this.node).catch((error: Error) => this.#failed(error))
   }
 
-  /** Whether this server stops: the others send their requests to another server. */
+  /** Whether this server is stopping, so that the others use another one. */
   get isLeaving(): boolean {
     return this.#isOver
   }
 
-  /** Requests for other servers are cut. */
+  /** Stops, and cuts requests to other servers. */
   stop(): void {
     this.leave()
     this.#stopListening?.()
@@ -243,7 +250,7 @@ export class Cluster implements Servers {
     this.#restoredAt = performance.now()
   }
 
-  /** The directory knows the words. Workers have no Redis, so there is nothing to check there. */
+  /** Makes the error, with the directory's own words. Workers have no Redis, so there is nothing to check there. */
   #unreachable(cause: unknown): TunnelError {
     const reason = cause instanceof Error ? cause.message : String(cause)
     const detail =
@@ -252,7 +259,7 @@ export class Cluster implements Servers {
     return new TunnelError('CLUSTER_UNREACHABLE', detail, { cause, action })
   }
 
-  /** Reports an error, once for each time that the directory cannot be reached. */
+  /** Reports an error, once for each time that the directory becomes unreachable. */
   #failed(error: Error): void {
     this.#doubts++
     if (this.#isFailing) return
@@ -314,7 +321,7 @@ export class Cluster implements Servers {
     return found instanceof Promise ? found.then(nodes => this.#others(nodes)) : found && this.#others(found)
   }
 
-  /** The name is this server's, and its tunnel is not there yet: the directory's grant is in transit. */
+  /** Whether the name is this server's but its tunnel is not there yet, because the directory's grant is in transit. */
   isComing(name: string): boolean {
     return this.#holds.mayHave(name)
   }
@@ -351,8 +358,9 @@ export class Cluster implements Servers {
   }
 
   /**
-   * The server that keeps webhooks for a name that no server holds: the same one for all, as long as none comes or goes. `undefined`:
-   * it is this one, or cannot be reached. Servers that have one store together have no tables, and each may keep.
+   * Returns the upstream to the server that stores webhooks for a name without a server: the same one for all servers
+   * while none comes or goes. `undefined` if it is this one, or cannot be reached. Servers with a common store have
+   * no tables, and each may store webhooks.
    */
   async keeperOf(name: string): Promise<Upstream | undefined> {
     if (this.tables === undefined) return undefined
@@ -378,9 +386,9 @@ export class Cluster implements Servers {
   }
 
   /**
-   * Calls `ready` once the name can be reached again, here or somewhere else, or `tooLate` after the time that requests wait for
-   * a client. Returns what ends the wait; `undefined`: too many wait, or this one has waited that long. `since`: its first wait, as
-   * `performance.now()`.
+   * Waits for a name. Calls `ready` once it can be reached, here or on another server, or `tooLate` after the time
+   * that requests wait for a client. Returns a function that ends the wait; `undefined` if too many wait, or this
+   * request has waited that long. `since`: the beginning of its first wait, on the clock of `performance.now()`.
    */
   awaitName(name: string, since: number, ready: () => void, tooLate: () => void): (() => void) | undefined {
     const { maxHeldRequests, holdTimeoutMs } = this.#host.limits
@@ -410,12 +418,12 @@ export class Cluster implements Servers {
 
   // ── From other servers ─────────────────────────────────────────────────────────────────────────────────────
 
-  /** Whether servers of the cluster come in where the request did. */
+  /** Whether the request came on a port that servers of the cluster may use. */
   mayBePeer({ from }: Pick<Arrival, 'from'>): boolean {
     return this.#peerTls === undefined || from?.isPeers === true
   }
 
-  /** Whether a server of the cluster has made the proof for the connection that got this number. */
+  /** Whether a server of the cluster made the proof, for the connection with this number. */
   isProof(proof: string, number: string): boolean {
     return this.#secret.isProof(proof, this.node, number)
   }
@@ -426,8 +434,8 @@ function freshSecret(): string {
 }
 
 /**
- * Returns the URL at which others reach a server that listens on `hostname`: its address, or the first of this machine that is
- * not loopback.
+ * Returns the URL at which others reach a server that listens on `hostname`: that address, or the first of this
+ * machine that is not loopback.
  */
 export function peerUrlOf(hostname: string, port: number, isTls: boolean): string {
   const isAny = hostname === '' || hostname === '::' || hostname === '0.0.0.0'

@@ -1,5 +1,5 @@
-// The ports whose tunnels other servers have: this one listens there as well, and sends visitors on. It hears of each change, and asks
-// for all of them now and then: a server that was killed says nothing.
+// The ports whose tunnels other servers have. This one also listens there, and passes visitors on. It gets an event
+// for each change, and asks for all ports from time to time, because a killed server sends no event.
 
 import { type Directory, isPortName } from '../../directory.ts'
 
@@ -7,9 +7,9 @@ export interface FarPortsHost {
   /** The id of this server. */
   readonly node: string
   readonly directory: Directory
-  /** Whether this server gives that port out: the operator names the servers of a port by their ranges. */
+  /** Whether this server offers the port: operators choose the servers of a port by their ranges. */
   isOffered(kind: 'tcp' | 'udp', port: number): boolean
-  /** Visitors may come here. Rejects with `PORT_TAKEN` or `NOT_ALLOWED`: another program has it. */
+  /** Opens the port for visitors. Rejects with `PORT_TAKEN` or `NOT_ALLOWED` if another program has it. */
   open(kind: 'tcp' | 'udp', port: number): Promise<void>
   close(kind: 'tcp' | 'udp', port: number): void
   failed(error: Error): void
@@ -30,7 +30,7 @@ export class FarPorts {
     this.#isOver = false
   }
 
-  /** Called when another server has the tunnel; `''`: one of its servers does not any more. */
+  /** Called when another server has the tunnel; with `''`, when one of its servers lost it. */
   changed(name: string, node: string): void {
     if (this.#isOver || !isPortName(name)) return
     if (node === this.#host.node) this.#drop(name)
@@ -38,7 +38,7 @@ export class FarPorts {
     else void this.#check(name).catch((error: Error) => this.#host.failed(error))
   }
 
-  /** Asks for all. Rejects when the directory cannot be reached. */
+  /** Asks for all ports. Rejects if the directory cannot be reached. */
   async look(): Promise<void> {
     if (this.#isOver) return
     const held = new Set(await this.#host.directory.ports())
@@ -46,7 +46,7 @@ export class FarPorts {
     for (const name of held) if (!this.#open.has(name)) await this.#check(name)
   }
 
-  /** Tries to open refused ports: the program that had them may be gone. */
+  /** Tries to open refused ports again, because the program that had them may be gone. */
   async tryAgain(): Promise<void> {
     for (const name of [...this.#refused]) await this.#check(name)
   }

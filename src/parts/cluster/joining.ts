@@ -1,4 +1,4 @@
-// Makes a server one of a cluster: from then on the others send requests here.
+// Makes a server a member of a cluster: from then on, the others send it requests.
 
 import { type Arrival, type Route, refusal } from '../../server/contracts/front.ts'
 import type { PartServer, WholeServer } from '../../server/contracts/part.ts'
@@ -11,13 +11,13 @@ import { Sharing } from './sharing.ts'
 
 export interface Joined {
   readonly cluster: Cluster
-  /** The sharing. `undefined` if the servers share files instead. */
+  /** The shared data. `undefined` if the servers share files instead. */
   readonly sharing: Sharing | undefined
-  /** A connection of another server. */
+  /** Takes a connection of another server. */
   enter(arrival: Arrival): Route
 }
 
-/** Rejects with `CLUSTER_UNREACHABLE`. */
+/** Joins the cluster. Rejects with `CLUSTER_UNREACHABLE`. */
 export async function join(server: PartServer, whole: WholeServer, options: ClusterOptions): Promise<Joined> {
   const { domains, hostname, isTls, admin } = server.settings
   const cluster = new Cluster(options, {
@@ -30,7 +30,7 @@ export async function join(server: PartServer, whole: WholeServer, options: Clus
     lost: name => server.lost(name),
     claimedElsewhere: name => whole.claimedElsewhere(name),
     isServedHere: name => server.isServedHere(name),
-    // The servers of one machine have the same ports: the one that has the tunnel listens.
+    // The servers of one machine have the same ports: the one with the tunnel listens.
     ports: options.peerUrl?.startsWith('unix:')
       ? undefined
       : {

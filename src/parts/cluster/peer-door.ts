@@ -1,4 +1,4 @@
-// Where the connections of other servers come in: behind their greeting they bring requests of their visitors.
+// Takes the connections of other servers, which carry requests of their visitors after a greeting.
 
 import type { RequestHead } from '../../http/head.ts'
 import type { Arrival, Route } from '../../server/contracts/front.ts'
@@ -10,7 +10,7 @@ import type { Cluster } from './cluster.ts'
 import { FramedSocket } from './framed-socket.ts'
 import { answerTo, FRAMED_PROTOCOL, PEER_SILENCE_MS, takeVisitor } from './peer-wire.ts'
 
-/** Takes the connection of a server of the same cluster; a stranger's is refused. */
+/** Takes the connection of a server of the same cluster; others are refused. */
 export function peerRoute(arrival: Arrival, cluster: Cluster, whole: WholeServer): Route {
   const protocol = arrival.head.upgrade
   const isFramed = protocol === FRAMED_PROTOCOL

@@ -1,4 +1,4 @@
-// The data that this server shares with the others of its cluster: each part is a table.
+// The data that this server shares with the others of its cluster: one table for each kind.
 
 import type { RecentRow } from '../../measures.ts'
 import type { Guarding } from '../../server/contracts/guarding.ts'
@@ -12,32 +12,35 @@ import type { SharedTable } from './shared-table.ts'
 import type { Tables } from './tables.ts'
 import { SharedMarks } from './used-marks.ts'
 
-/** Tokens that were ever revoked, of about 150 bytes. If exceeded: an `error` event, and each server knows its own. */
+/**
+ * The maximum number of tokens ever revoked, of about 150 bytes. If exceeded: an `error` event, and each server only
+ * knows its own.
+ */
 const MAX_REVOCATIONS = 100_000
 /**
- * Links that worked once, until they would have expired, of about 200 bytes in each server. If exceeded: links that work once are refused
- * until some of these have expired.
+ * The maximum number of used links that worked once, until they would have expired, of about 200 bytes in each
+ * server. If exceeded: such links are refused until some have expired.
  */
 const MAX_MARKS = 100_000
 /**
- * Sessions that visitors have ended, until they would have ended by themselves, of about 150 bytes in each server. If exceeded: an `error` event,
- * and only the server where a visitor signs out knows of it.
+ * The maximum number of sessions that visitors have ended, until they would have expired, of about 150 bytes in each
+ * server. If exceeded: an `error` event, and only the server where a visitor signs out knows.
  */
 const MAX_SIGN_OUTS = 100_000
 
-/** Servers that report, with those that have ended in the last minute. */
+/** The maximum number of servers that report, including those that ended in the last minute. */
 const MAX_SERVERS = 10_000
 
-/** Responses to checks of certificate authorities: one for each name that is being certified. */
+/** The maximum number of responses to checks of certificate authorities: one for each name being certified. */
 const MAX_ANSWERS = 10_000
 
 export interface SharingHost extends RevocationsHost {
   stats(): ServerStats
-  /** Returns the recent traffic. `undefined` if the server has no admin listener, and measures nothing. */
+  /** Returns the recent traffic. `undefined` if the server has no admin listener, and so measures nothing. */
   recent(): RecentRow | undefined
   readonly guards: Guarding
   readonly policy: Policy
-  /** Shares tables, as that of `PartServer`. */
+  /** Opens the shared tables of parts; see `Part.share`. */
   share(open: OpenTable): () => void
 }
 
@@ -50,7 +53,7 @@ export class Sharing implements Shared {
   readonly #roster: Roster
   readonly answers: Answers
 
-  /** Shares the data of a server, before the tables are read. `node`: this server. */
+  /** Makes the shared data, before the tables are read. `node`: this server. */
   constructor(node: string, tables: Tables, host: SharingHost) {
     this.#host = host
     this.#tables = tables
@@ -66,7 +69,7 @@ export class Sharing implements Shared {
     )
   }
 
-  /** The tables have what the others have. */
+  /** Called when the tables have the entries of the other servers. */
   begin(): void {
     const { guards } = this.#host
     this.#beginParts()

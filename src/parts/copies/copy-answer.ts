@@ -1,15 +1,18 @@
-// Holds the response to a copy until it is known whether it counts, and reads the mark in its head.
+// Stores the response to a copy until it is known whether it counts, and reads the mark in its head.
 
 import { copyOf } from '../../bytes.ts'
 import { latin1 } from '../../http/characters.ts'
 
-/** The header in the response to a copy of another server: 1 if it is that of the client whose response counts, or 0. */
+/**
+ * The header in the response to another server's copy: 1 if it is that of the client whose response counts, otherwise
+ * 0.
+ */
 export const COUNTS_HEADER = 'localtunnels-counts'
-/** The stored bytes of a response that may still count; then the app waits. */
+/** The number of stored bytes of a response that may still count. With more, the app waits. */
 const MAX_KEPT_BYTES = 65_536
-/** A pattern for a client whose filter does not accept the request. */
+/** A pattern for the response of a client whose filter refused the request. */
 const FILTERED_OUT = /^x-localtunnels-error:[ \t]*FILTERED_OUT[ \t]*$/im
-/** A pattern for another server's note whose response it is. Its own line is the last one: an app may send others. */
+/** A pattern for another server's mark. Its own line is the last one, because an app may send others. */
 const COUNTS = new RegExp(`^${COUNTS_HEADER}: ([01])\r\n(?![^]*^${COUNTS_HEADER}:)`, 'im')
 
 export class CopyAnswer {
@@ -33,13 +36,16 @@ export class CopyAnswer {
     return pieces
   }
 
-  /** The client's filter does not take the request. */
+  /** Whether the client's filter refused the request. */
   get isNotTaken(): boolean {
     const text = this.#pieces.map(piece => latin1(piece, 0, piece.length)).join('')
     return FILTERED_OUT.test(text.split('\r\n\r\n', 1)[0] ?? '')
   }
 
-  /** Takes out the line of another server, which says whether this is the named client's response; `undefined`: it sent none. */
+  /**
+   * Removes the mark of another server, and returns whether this is the named client's response. `undefined` without
+   * a mark.
+   */
   takeCounts(): boolean | undefined {
     const bytes = Buffer.concat(this.#pieces)
     const headEnd = bytes.indexOf('\r\n\r\n') + 2

@@ -1,4 +1,4 @@
-// A copy of a request for one client: the visitor's side of an exchange whose response may or may not reach the visitor.
+// A copy of a request for one client: the visitor's side of an exchange whose response may not reach the visitor.
 
 import type { ErrorCode } from '../../errors.ts'
 import type { Hop } from '../../http/forward.ts'
@@ -10,12 +10,12 @@ import { COUNTS_HEADER, CopyAnswer } from './copy-answer.ts'
 import type { Recipient } from './copying.ts'
 import { PiecesSender } from './pieces-sender.ts'
 
-/** The dropped bytes of a response that does not count: an app that sends without end is cut. */
+/** The number of dropped bytes of a response that does not count, after which an app that sends without end is cut. */
 const MAX_DROPPED_BYTES = 1_048_576
 export interface CopyListener {
-  /** Called when its outcome is there. */
+  /** Called when the outcome is known. */
   answered(copy: Copy): void
-  /** Called when nothing of it is open any more. */
+  /** Called when the copy is not in progress any more. */
   ended(): void
 }
 
@@ -28,9 +28,9 @@ export class Copy implements Visit {
   readonly keepsAlive: boolean
   readonly originTimeoutMs: number | undefined
   readonly isCertified: boolean
-  /** Whether it is the client whose response counts; of another server known with its response. */
+  /** Whether it goes to the client whose response counts. For another server this is known with its response. */
   isNamed: boolean
-  /** The outcome. `answered`: its final head is there. */
+  /** The outcome. `answered`: the final head of the response has arrived. */
   outcome: 'pending' | 'answered' | 'not taken' | 'failed' = 'pending'
   status = 0
   code: ErrorCode | undefined
@@ -41,16 +41,16 @@ export class Copy implements Visit {
   #isDropped = false
   readonly #kept = new CopyAnswer()
   #responseBytes = 0
-  /** The app waits until more of its response is wanted. */
+  /** Whether the app waits until more of its response is needed. */
   #isBackedUp = false
   #isOver = false
   #keepAlive = false
   #exchange: Exchange | undefined
   readonly #sender: PiecesSender
-  /** The app's side calls: it hears by what `write` returns whether to wait. */
+  /** Whether the app's side is calling `write`, whose result says whether to wait. */
   #isWriting = false
 
-  /** Makes a copy. `pieces`: of the request's body. */
+  /** Makes a copy. `pieces`: those of the request's body. */
   constructor(
     recipient: Recipient,
     head: RequestHead,
@@ -87,7 +87,7 @@ export class Copy implements Visit {
     this.#sender.start(exchange)
   }
 
-  /** The visitor gets this response: what came of it so far, and the rest unchanged. */
+  /** Sends this response to the visitor: the part so far, and then the rest unchanged. */
   answerTo(visitor: Visit): void {
     this.#visitor = visitor
     visitor.answered(this.status)
@@ -119,7 +119,7 @@ export class Copy implements Visit {
   }
 
   write(bytes: Uint8Array, start = 0, end: number = bytes.length): boolean {
-    // Interim responses are those of one app: the visitor gets none of them.
+    // Interim responses belong to one app, so the visitor gets none.
     if (this.#isOver || this.status === 0) return true
     this.#responseBytes += end - start
     if (this.#visitor !== undefined) {
@@ -158,7 +158,7 @@ export class Copy implements Visit {
     this.status = status
   }
 
-  /** The head asks for no other protocol. */
+  /** Does nothing, because the request asks for no other protocol. */
   switched(): void {
     this.fail('ORIGIN_INVALID')
   }

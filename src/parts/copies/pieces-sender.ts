@@ -1,4 +1,4 @@
-// The pieces of a request that was read whole, given to one exchange as fast as its app takes them.
+// Gives the pieces of a complete request to one exchange, as fast as its app takes them.
 
 import type { Exchange } from '../../server/contracts/upstream.ts'
 

@@ -1,4 +1,5 @@
-// A webhook whose client is away, put where an app's exchange would be: read to its end, kept, and acknowledged.
+// Stores a webhook whose client is away: takes the place of an app's exchange, reads the request completely, stores
+// it, and acknowledges it.
 
 import type { ErrorCode } from '../../errors.ts'
 import { bodyOf } from '../../http/body.ts'
@@ -20,7 +21,7 @@ export interface BoxingHost {
 }
 
 const CONTINUE = Buffer.from('HTTP/1.1 100 Continue\r\n\r\n')
-/** The headers that concern this connection, or are written again at the delivery. */
+/** The headers that concern this connection, or that the delivery writes again. */
 const NOT_KEPT: ReadonlySet<string> = new Set(CONNECTION_NAMES)
 
 export class Boxing implements Upstream {
@@ -109,7 +110,7 @@ export class Boxing implements Upstream {
       head: text,
       body,
       address: this.#address,
-      // Where a proxy may be, whose webhooks come from many.
+      // The loopback may be a proxy, whose webhooks have many senders.
       sender: isLoopback(sender) ? '' : sender,
       receivedMs: Date.now(),
     }

@@ -9,7 +9,7 @@ export type InboxSettings = Required<InboxOptions>
 const MOST_BODY_BYTES = 67_108_864
 const DAY_MS = 86_400_000
 
-/** Throws `OPTION_INVALID` for what cannot be used. */
+/** Checks the options. Throws `OPTION_INVALID`. */
 export function inboxSettings(options: InboxOptions): InboxSettings {
   const settings: InboxSettings = {
     maxRequests: 10_000,

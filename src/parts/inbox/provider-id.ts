@@ -1,8 +1,8 @@
-// The id of a webhook, as its provider has it, and which requests are not webhooks.
+// The provider's id of a webhook, and which requests are not webhooks.
 
 import type { RequestHead } from '../../http/head.ts'
 
-/** The headers of Standard Webhooks, GitHub, Shopify, GitLab, Twilio's event streams. */
+/** The headers with ids of Standard Webhooks, GitHub, Shopify, GitLab and Twilio's event streams. */
 const ID_HEADERS = [
   'webhook-id',
   'svix-id',
@@ -11,10 +11,10 @@ const ID_HEADERS = [
   'shopify-webhook-id',
   'x-gitlab-event-uuid',
 ] as const
-/** The maximum length of an id: with a longer one, the webhook is stored each time. */
+/** The maximum length of an id. A webhook with a longer one is stored each time. */
 const MAX_ID_CHARS = 200
 
-/** Returns the provider's id. `undefined` if it has none. Stripe and Slack have theirs in the body. */
+/** Returns the provider's id. `undefined` if there is none. Stripe and Slack have theirs in the body. */
 export function providerIdOf(
   head: RequestHead,
   fields: Readonly<Record<string, unknown>>,
@@ -31,12 +31,12 @@ export function providerIdOf(
     : undefined
 }
 
-/** The provider asks for a response that only the app has, such as Slack's `challenge`. */
+/** Whether the provider asks for a response that only the app can give, such as Slack's `challenge`. */
 export function isChallenge(fields: Readonly<Record<string, unknown>>): boolean {
   return fields.type === 'url_verification' || (typeof fields.challenge === 'string' && !('event' in fields))
 }
 
-/** Returns the fields of a JSON object; others have none. */
+/** Returns the fields of a JSON object; empty for any other body. */
 export function fieldsOf(body: Uint8Array): Readonly<Record<string, unknown>> {
   if (body[0] !== 0x7b) return {}
   try {

@@ -1,18 +1,17 @@
-// The inspector's API: requests to responses. open-api.ts describes it, exchange.ts has its types.
+// The inspector's API: turns requests into responses. open-api.ts describes it, exchange.ts has its types.
 
 import { ERRORS, TunnelError } from '../../errors.ts'
 import type { Edit } from '../../exchange.ts'
 import { type Filter, isFilterFault, parseFilter } from '../../exchange-filter.ts'
 import { proofOf, refusalOf, SAFE_HEADERS } from './access.ts'
 import { compare, verdictOf } from './compare.ts'
-import { contentOf } from './content.ts'
+import { shownContent } from './content.ts'
 import type { Entry } from './entry.ts'
 import { eventStream } from './event-stream.ts'
 import { exported, harEntry, harOf, hidesSecrets, isFormat } from './export.ts'
-import { maskedForm } from './form-secrets.ts'
 import type { Inspector } from './inspector.ts'
 import { loadPage } from './page.ts'
-import { headerOf, type Showing } from './secrets.ts'
+import type { Showing } from './secrets.ts'
 import { detailOf, rowOf } from './view.ts'
 import { MAX_WAIT_MS, waitForExchange } from './wait.ts'
 
@@ -64,7 +63,7 @@ export class InspectApi {
     }
   }
 
-  /** Responds to anything; never throws. */
+  /** Responds to every request; never throws. */
   readonly fetch = async (request: Request): Promise<Response> => {
     try {
       const { pathname, searchParams } = new URL(request.url)
@@ -94,7 +93,7 @@ export class InspectApi {
     const shape = id === undefined ? first : `${first}/{id}${as === null ? rest : '/as/{format}'}`
     const operation = this.operations[`${request.method === 'HEAD' ? 'GET' : request.method} ${shape}`]
     if (operation === undefined) return notThere()
-    // Operations without an id do not look at it.
+    // Operations without an id do not use it.
     const entry = id === undefined ? (undefined as unknown as Entry) : this.#entry(id)
     return await operation({ request, query, entry, format: as?.[1] ?? '' })
   }
@@ -103,7 +102,7 @@ export class InspectApi {
     const nonce = query.get('nonce') ?? ''
     if (!/^[0-9a-f]{64}$/.test(nonce))
       throw new TunnelError('OPTION_INVALID', 'nonce must be 32 random bytes, in lower-case hex.')
-    // Host is one of this inspector's own: it passed `refusalOf`.
+    // Host is one of this inspector's own, which `refusalOf` has checked.
     return json({ proof: proofOf(this.#token, `http://${request.headers.get('host')}`, nonce) })
   }
 
@@ -148,7 +147,7 @@ export class InspectApi {
     const entries: Entry[] = []
     for await (const entry of this.#inspector.matching(filter, all, request.signal))
       if (withPinned || !entry.isPinned) entries.push(entry)
-    // Hidden ones do not outlive what is shown.
+    // Hidden exchanges are deleted together with the visible ones.
     if (filter.text.trim() === '') entries.push(...all.filter(({ isProbe }) => isProbe))
     return this.#remove(entries)
   }
@@ -209,17 +208,20 @@ export class InspectApi {
   // ── One exchange ───────────────────────────────────────────────────────────────────────────────────────────
 
   #body({ entry, query }: Asked, side: 'request' | 'response'): Response {
-    const { bytes: content, fault } = contentOf(entry, side, query.get('decoded') === '1')
-    const { secrets, reveals } = this.#showing(query)
-    const type = headerOf(side === 'request' ? entry.requestHead : entry.responseHead, 'content-type')
-    const bytes = reveals ? content : maskedForm(content, type, secrets)
+    const { bytes, fault, hides } = shownContent(
+      entry,
+      side,
+      query.get('decoded') === '1',
+      this.#showing(query),
+    )
     const isDownload = query.get('download') === '1'
     return new Response(new Uint8Array(bytes), {
       headers: {
         ...SAFE_HEADERS,
-        // Never the captured type: a captured page must not run with this origin.
+        // Never the captured type, because a captured page must not run with this origin.
         'content-type': 'application/octet-stream',
         ...(isDownload && { 'content-disposition': `attachment; filename="${side}-${entry.id}.bin"` }),
+        ...(hides && { 'x-secrets-left-out': '1' }),
         ...(fault !== undefined && { 'x-decode-fault': fault.replace(/[^\x20-\x7e]/g, '?').slice(0, 200) }),
       },
     })
@@ -294,7 +296,7 @@ export class InspectApi {
   }
 }
 
-/** Throws `OPTION_INVALID`. */
+/** Parses a filter. Throws `OPTION_INVALID`. */
 export function filterOf(text: string | null): Filter {
   const filter = parseFilter(text ?? '')
   if (!isFilterFault(filter)) return filter
@@ -311,14 +313,14 @@ function numberOf(query: URLSearchParams, name: string, otherwise: number): numb
   throw new TunnelError('OPTION_INVALID', `${name} must be a whole number.`)
 }
 
-/** Rows in one response. */
+/** Returns the maximum number of rows in a response. */
 function limitOf(query: URLSearchParams, otherwise: number): number {
   const limit = numberOf(query, 'limit', otherwise)
   if (limit >= 1 && limit <= 1_000) return limit
   throw new TunnelError('OPTION_INVALID', 'limit must be from 1 to 1000.')
 }
 
-/** The JSON object of a request; empty without a body. */
+/** Returns the JSON object of a request; empty without a body. */
 async function fieldsIn(request: Request): Promise<Record<string, unknown>> {
   const pieces: Uint8Array[] = []
   let count = 0
@@ -334,7 +336,7 @@ async function fieldsIn(request: Request): Promise<Record<string, unknown>> {
     if (typeof fields === 'object' && fields !== null && !Array.isArray(fields))
       return fields as Record<string, unknown>
   } catch {
-    // Text that is not JSON gets the response below, as other values do.
+    // Text that is not JSON is refused below, like other invalid values.
   }
   throw new TunnelError('OPTION_INVALID', 'The body must be a JSON object.')
 }
@@ -354,7 +356,7 @@ function editOf(given: unknown): Edit | undefined {
             typeof one.name === 'string' &&
             typeof one.value === 'string',
         ))
-    // Checked field by field above.
+    // Each field was checked above.
     if ([method, path, body, bodyBase64].every(isText) && areFields) return given as Edit
   }
   throw new TunnelError(

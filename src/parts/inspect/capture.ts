@@ -1,4 +1,5 @@
-// The capture of a client: which connections are read, when what waits is read, and what happens when it falls behind.
+// The capture of a client: which connections are read, when waiting bytes are read, and what happens if it falls
+// behind.
 
 import type { Origin } from '../../client/origins/origin.ts'
 import type { Socket, SocketHandler } from '../../socket.ts'
@@ -10,9 +11,12 @@ import { Sampler } from './sampler.ts'
 import type { ExchangeStore } from './store.ts'
 import { connectTapped } from './tap.ts'
 
-/** The bytes of all connections that wait to be read. If exceeded: the bytes of the connection that adds more are dropped. */
+/**
+ * The maximum number of bytes of all connections that wait to be read. If exceeded, the bytes of the connection that
+ * adds more are dropped.
+ */
 const MAX_WAITING_BYTES = 16_777_216
-/** The time in milliseconds for one portion: the bytes of visitors and apps go first. */
+/** The time in milliseconds for one portion, because the traffic of visitors and apps goes first. */
 const READ_FOR_MS = 2
 /** The time in milliseconds between checks whether a flood is over. */
 const CALM_CHECK_MS = 500
@@ -25,10 +29,10 @@ export interface CaptureEvents {
 
 export class Capture {
   readonly store: ExchangeStore
-  /** Connections that another thread has. */
+  /** The connections that another thread has. */
   readonly lent: Set<HttpFlow> = new Set()
   readonly sampler: Sampler
-  /** Bytes that came faster than they could be read here. */
+  /** The number of bytes that arrived faster than they could be read here. */
   droppedBytes = 0
   readonly #events: CaptureEvents
   #waitingBytes = 0
@@ -67,7 +71,7 @@ export class Capture {
     return this.sampler.isSampling(performance.now())
   }
 
-  /** Reads all that waits. */
+  /** Reads all waiting bytes. */
   flush(): void {
     for (const flow of this.#unread) flow.read(Number.POSITIVE_INFINITY)
     this.#unread.clear()
@@ -83,7 +87,7 @@ export class Capture {
 
   // ── For connections ────────────────────────────────────────────────────────────────────────────────────────
 
-  /** Whether a request would be captured now; `isReplay`: it is the user's own. */
+  /** Whether a request would be captured now. `isReplay`: the user sent it. */
   mayCapture(isReplay: boolean): boolean {
     return isReplay || this.sampler.hasRoom(performance.now())
   }
@@ -94,11 +98,11 @@ export class Capture {
     return false
   }
 
-  /** Counts `count` more waiting bytes. Returns `false` if that is too much. */
+  /** Counts `count` more waiting bytes. Returns `false` if there are too many. */
   queued(flow: HttpFlow, count: number): boolean {
     this.#waitingBytes += count
     this.#unread.add(flow)
-    // A timer of its own turn: this one belongs to the bytes.
+    // Later, because this turn of the event loop belongs to the traffic.
     this.#planned ??= setImmediate(() => this.#read())
     return this.#waitingBytes <= MAX_WAITING_BYTES
   }
@@ -108,7 +112,7 @@ export class Capture {
     this.#waitingBytes -= count
   }
 
-  /** The capture fell behind with one connection, whose waiting bytes are dropped. */
+  /** Called when the capture fell behind with one connection, whose `count` waiting bytes are dropped. */
   behind(count: number): void {
     this.droppedBytes += count
   }
@@ -136,7 +140,7 @@ export class Capture {
     if (this.#unread.size > 0) this.#planned = setImmediate(() => this.#read())
   }
 
-  /** Connections that other threads have come back once few enough requests come again. */
+  /** Asks for connections back from other threads once few enough requests come. */
   #checkCalm(): void {
     this.#calmCheck ??= setTimeout(() => {
       this.#calmCheck = undefined

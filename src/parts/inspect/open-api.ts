@@ -1,4 +1,4 @@
-// The OpenAPI document of the inspector's API, served at /api/v1/openapi.json. Types: exchange.ts.
+// The OpenAPI document of the inspector's API, served at /api/v1/openapi.json. Its types are in exchange.ts.
 
 type Json = string | number | boolean | null | readonly Json[] | { readonly [key: string]: Json }
 
@@ -212,7 +212,7 @@ interface Operation {
 }
 
 function operation({ summary, parameters = [], body: sent, ok, isOpen }: Operation): Json {
-  // A request body is one key of an operation.
+  // A request body is a property of an operation.
   const more = (sent ?? {}) as { readonly [key: string]: Json }
   const open: { readonly [key: string]: Json } = isOpen === true ? { security: [] } : {}
   return { summary, parameters, ...more, ...open, responses: { '200': ok, default: failed } }
@@ -233,7 +233,7 @@ const bytes = (part: string): Operation => ({
   },
 })
 
-/** The operations of the API: the one list, which the tests compare with the routes. */
+/** The operations of the API: the only list, which tests compare with the routes. */
 export const OPEN_API: Json = {
   openapi: '3.1.0',
   info: {

@@ -1,6 +1,9 @@
 // Decides which requests are captured if there are more than a person can read.
 
-/** The time in milliseconds after the last request too many in which it samples: short breaks in a flood do not end it. */
+/**
+ * The time in milliseconds after the last excess request for which sampling continues, so that short breaks do not
+ * end it.
+ */
 const CALM_MS = 2_000
 
 export class Sampler {
@@ -9,10 +12,10 @@ export class Sampler {
   #tokens: number
   #filledAt: number
   #lastExcessAt = Number.NEGATIVE_INFINITY
-  /** Requests seen in the second that started at `#secondAt`, captured or not. */
+  /** The number of requests in the second that began at `#secondAt`, captured or not. */
   #seen = 0
   #secondAt: number
-  /** Requests that were not captured. */
+  /** The number of requests that were not captured. */
   skipped = 0
 
   /** Makes a sampler. `rate` is the number of requests per second after a burst; 0 for all. */
@@ -24,7 +27,7 @@ export class Sampler {
     this.#secondAt = now
   }
 
-  /** Whether another one may be captured now. */
+  /** Whether another request may be captured now. */
   hasRoom(now: number): boolean {
     if (this.#rate === 0) return true
     this.#tokens = Math.min(this.#burst, this.#tokens + ((now - this.#filledAt) / 1_000) * this.#rate)
@@ -32,7 +35,7 @@ export class Sampler {
     return this.#tokens >= 1
   }
 
-  /** A request begins: whether it is captured. */
+  /** Called when a request begins. Returns whether it is captured. */
   take(now: number): boolean {
     this.saw(1, now)
     if (this.hasRoom(now)) {
@@ -44,7 +47,7 @@ export class Sampler {
     return false
   }
 
-  /** Counts requests, here or where the inspector cannot see them. */
+  /** Counts requests, also those that the inspector cannot see. */
   saw(count: number, now: number): void {
     if (now - this.#secondAt >= 1_000) {
       this.#secondAt = now

@@ -13,7 +13,7 @@ export interface InspectSettings extends Bounds {
   readonly store: string | undefined
 }
 
-/** The header fields, and the fields of forms and JSON that must not be in a bug report. */
+/** The header, form and JSON fields that must not appear in a bug report. */
 const SECRETS = ['authorization', 'proxy-authorization', 'cookie', 'set-cookie', 'password']
 
 /** The port where developers look for it. */
@@ -21,7 +21,7 @@ const FIRST_PORT = 4_040
 
 const MIN_MEMORY_BYTES = 1_048_576
 
-/** Returns the settings. `undefined` for off. Throws `OPTION_INVALID`. */
+/** Returns the settings. `undefined` if the inspector is off. Throws `OPTION_INVALID`. */
 export function inspectSettings(option: boolean | InspectOptions | undefined): InspectSettings | undefined {
   if (option === undefined || option === false) return undefined
   const given = option === true ? {} : option
@@ -43,7 +43,7 @@ export function inspectSettings(option: boolean | InspectOptions | undefined): I
   }
 }
 
-/** The names of secret fields, in lower case. */
+/** Returns the names of secret fields, in lower case. */
 export function secretsOf({ secrets = [] }: Pick<InspectOptions, 'secrets'>): ReadonlySet<string> {
   return new Set([...SECRETS, ...secrets.map(name => name.toLowerCase())])
 }

@@ -1,4 +1,4 @@
-// The trunk of one session: the link that its client opened for lanes, and when the client is asked for one.
+// The trunk of one session at the server: the link that its client opened for lanes, and when to ask for one.
 
 import { accelerator as ofProcess } from '../../accelerator/door.ts'
 import type { Accelerator, LaneEnd, LaneTerms, Trunk } from '../../accelerator.ts'
@@ -12,9 +12,9 @@ import type { Socket } from '../../socket.ts'
 import { encodeControl } from '../../wire/control.ts'
 import { StreamLane } from './stream-lane.ts'
 
-/** A client that brings no trunk is asked again after this long: its thread takes some 50 ms to start. */
+/** The pause in milliseconds before a client without a trunk is asked again; its thread takes about 50 ms to start. */
 const FIRST_PAUSE_MS = 100
-/** The longest pause in milliseconds; it doubles each time, up to this. */
+/** The longest pause in milliseconds; pauses double up to it. */
 const MAX_PAUSE_MS = 60_000
 
 /** A link that lanes share. */
@@ -55,7 +55,7 @@ export class SessionTrunk implements SessionLanes {
     return new StreamLane(this.#session, this, stream, visitor, terms, events, left)
   }
 
-  /** Asks for a trunk, unless the client was asked a moment ago, or has said that it opens none. */
+  /** Asks for a trunk, unless the client was asked a short time ago, or said that it opens none. */
   request(): void {
     const now = eventLoop.now()
     if (now < this.#notBefore) return

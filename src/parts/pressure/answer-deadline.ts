@@ -1,4 +1,4 @@
-// The time that an app has for the head of its response, if its tunnel has a limit of its own.
+// The time limit for the head of an app's response, if its tunnel has one of its own.
 
 import type { Clock, Deadline } from '../../server/contracts/clock.ts'
 
@@ -7,7 +7,7 @@ export class AnswerDeadline implements Deadline {
   readonly #deadlines: Clock
   readonly #over: () => void
 
-  /** Calls `over` when `ms` are over, unless it is stopped before. */
+  /** Calls `over` after `ms`, unless it is stopped first. */
   constructor(deadlines: Clock, ms: number, over: () => void) {
     this.#deadlines = deadlines
     this.#over = over

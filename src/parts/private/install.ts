@@ -1,10 +1,10 @@
-// Private services as a part of a server: tunnels that have a name and no public address. A client with a token for such a service is
-// connected to it.
+// Private services as a part of a server: tunnels with a name and without a public address. A client with a token for
+// such a service is connected to it.
 //
 //   program ── client ── dial ──▶ server ── raw visitor ──▶ client ── service
 //                     ◀── stream ──      ── stream ──▶
 
-import type { ErrorCode } from '../../errors.ts'
+import { type ErrorCode, TunnelError } from '../../errors.ts'
 import type { Install, Part, PartServer, WholeServer } from '../../server/contracts/part.ts'
 import type { RawWish } from '../../server/contracts/raw-visit.ts'
 import type { QuotaOwner } from '../../server/limits/quotas.ts'
@@ -12,11 +12,42 @@ import type { Rule } from '../../server/settings/policy.ts'
 import { refusalOf } from '../../server/tunnels/claims.ts'
 import type { Member } from '../../server/tunnels/member.ts'
 import { Tunnel, type TunnelRegistry } from '../../server/tunnels/tunnel.ts'
-import { refusalOfName } from '../../server/tunnels/tunnels.ts'
+import { labelOf, refusalOfName } from '../../server/tunnels/tunnels.ts'
+import { Shares } from '../../shares.ts'
+import type { SocketHandler } from '../../socket.ts'
 import { StreamSocket } from './stream-socket.ts'
 
 export const installPrivate: Install = server => {
   let whole: WholeServer | undefined
+  /** The open connections to each service, by their owners. */
+  const shares = new Map<string, Shares>()
+  /** Opens a stream to the client, and treats it as the connection of a raw visitor. */
+  const dial = (member: Member): void => {
+    const { client, upstream, tunnel, holder } = member
+    if (whole === undefined || client === undefined || upstream === undefined) return
+    const { raw } = whole
+    const { name } = tunnel
+    const share = shares.get(name) ?? new Shares()
+    shares.set(name, share)
+    const hasRoom = share.take(holder.key, '', 1, server.limits.maxStreams)
+    const over = () => {
+      member.finished()
+      if (hasRoom) share.give(holder.key, '', 1)
+      if (share.taken === 0) shares.delete(name)
+    }
+    member.began()
+    const isOpen = StreamSocket.open(
+      handler => upstream.open(handler, client.remoteAddress, undefined),
+      client.remoteAddress,
+      socket => {
+        if (hasRoom) return raw.accept(socket, wishFor(name, server))
+        socket.terminate('TUNNEL_BUSY')
+        return REFUSED
+      },
+      over,
+    )
+    if (!isOpen) over()
+  }
   return {
     name: 'private',
     async start(started) {
@@ -24,16 +55,17 @@ export const installPrivate: Install = server => {
     },
     connecting: {
       claim: (name, rule, holder) => claim(name, rule, holder, server),
+      refusalText,
       dial(member, count) {
-        if (whole === undefined) return
-        const wish = wishFor(member.tunnel.name, server)
-        for (let left = count; left > 0; left--) dial(member, wish, whole)
+        for (let left = count; left > 0; left--) dial(member)
       },
     },
   } satisfies Part
 }
 
-/** Makes a tunnel that is not in the book of the server: its name leads to the service, and it ends with its client. */
+/**
+ * Makes a tunnel that is not among those of the server: its name refers to the service, and it ends with its client.
+ */
 function claim(
   name: string,
   rule: Rule,
@@ -67,6 +99,27 @@ function claim(
   )
 }
 
+/** Returns what happened, and the next step. */
+function refusalText(code: ErrorCode, name: string, { id }: Rule): string | undefined {
+  const text = (detail: string, action: string) => new TunnelError(code, detail, { action }).message
+  const service = labelOf(name)
+  if (code === 'TUNNEL_NOT_FOUND')
+    return text(
+      `No client offers the private service "${name.replace(/^tcp:/, '')}" now.`,
+      `Start the other client with --private ${service}, or check the name.`,
+    )
+  if (code !== 'NOT_ALLOWED') return undefined
+  return id === undefined
+    ? text(
+        'Private services need a token, and the server has none: it cannot check who connects.',
+        'Ask the operator to give the server tokens.',
+      )
+    : text(
+        `The token does not list the private service "${service}" under connect.`,
+        `Use another token, or ask the operator for one that lists it: localtunnels token add <name> --connect ${service}`,
+      )
+}
+
 /** Returns what leads to private services alone. */
 function wishFor(name: string, { tunnels }: PartServer): RawWish {
   const find = () => {
@@ -76,16 +129,5 @@ function wishFor(name: string, { tunnels }: PartServer): RawWish {
   return { kind: 'private', wanted: name, name, find }
 }
 
-/** Opens a stream to the client, and treats it as the connection of a raw visitor. */
-function dial(member: Member, wish: RawWish, whole: WholeServer): void {
-  const { client, upstream } = member
-  if (client === undefined || upstream === undefined) return
-  member.began()
-  const isOpen = StreamSocket.open(
-    handler => upstream.open(handler, client.remoteAddress, undefined),
-    client.remoteAddress,
-    socket => whole.raw.accept(socket, wish),
-    () => member.finished(),
-  )
-  if (!isOpen) member.finished()
-}
+/** Handles a connection that is closed already. */
+const REFUSED: SocketHandler = { received() {}, drained() {}, ended() {}, closed() {} }

@@ -1,10 +1,11 @@
-// Requests whose body has no length, for apps that cannot read chunked bodies: kept until they are complete, and sent with a length.
+// Stores requests without a length until they are complete, and sends them with a length, for apps that cannot read
+// chunked bodies.
 
 import { ascii, joined } from '../../http/characters.ts'
 import type { RequestHead } from '../../http/head.ts'
 import type { Judge } from './judged-connection.ts'
 
-/** Lets every request pass. */
+/** Returns a judge that accepts every request. */
 export function lengthJudge(maxBodyBytes: number): Judge {
   return {
     readsBody: true,
@@ -15,7 +16,7 @@ export function lengthJudge(maxBodyBytes: number): Judge {
   }
 }
 
-/** The names of lines that describe chunks. */
+/** The names of the lines that describe chunks. */
 const CHUNKED = ['transfer-encoding', 'trailer']
 
 function withLength({ bytes, fields, start, end }: RequestHead, length: number): Uint8Array {

@@ -1,4 +1,4 @@
-// The events of a server, as its own parts emit them.
+// The events of a server, as its own code emits them.
 
 import type { TunnelServerEvents } from '../settings/options.ts'
 

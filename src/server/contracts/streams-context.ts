@@ -1,24 +1,23 @@
-// Contract: ways to apps besides the session of a client.
+// Contract: connections to apps other than streams of a client's session.
 
 import type { ResponseHead } from '../../http/head.ts'
 import type { Session } from '../../session/session.ts'
 import type { Turns } from '../../session/turns.ts'
-import type { HostRewrite } from '../../wire/control.ts'
 import type { Bounds } from '../settings/bounds.ts'
 import type { Clock } from './clock.ts'
-import type { TunnelUpstream, Visit } from './upstream.ts'
+import type { Visit } from './upstream.ts'
 
-/** The terms for another server of the cluster, to which requests go unchanged. */
+/** How requests go to another server of the cluster, unchanged. */
 export interface PeerTerms {
   /** Writes the head as `writeRequestHead` does. */
   writeHead(visit: Visit): number
-  /** The answer says that the other server does not hold the name any more. */
+  /** Whether the response says that the other server no longer holds the name. */
   isMoved(answer: ResponseHead): boolean
 }
 
-/** Apps of HTTP/2, or another server, in the place of a session. */
+/** Replaces a session: connections to HTTP/2 apps, or to another server. */
 export interface StreamsApps extends Pick<Session, 'open' | 'isClosed'> {
-  /** Whether WebSockets use HTTP/1.1, on streams of the session. */
+  /** Whether WebSockets use HTTP/1.1 on streams of the session. */
   readonly sendsUpgradesApart?: boolean
 }
 
@@ -27,9 +26,6 @@ export interface StreamsServer {
   readonly deadlines: Clock
   readonly turns: Turns
 }
-
-/** Puts the translation of names in front of an upstream. */
-export type RewritingOf = (upstream: TunnelUpstream, terms: HostRewrite) => TunnelUpstream
 
 /** The means to reach HTTP/2 apps. */
 export interface AppsTerms {

@@ -1,5 +1,5 @@
-// The books of raw visitors, whatever carries their bytes: counts them, and reports them to the server's listeners and to
-// their clients.
+// The accounting of raw visitors on every kind of connection: counts them, and reports them to the server's listeners
+// and to clients.
 
 import type { ErrorCode } from '../../errors.ts'
 import type { Socket, SocketHandler } from '../../socket.ts'
@@ -14,21 +14,21 @@ import type { Tunnel } from '../tunnels/tunnel.ts'
 import { RawVisitors } from './raw-visitors.ts'
 
 /**
- * A raw connection may be silent for as long as it likes, as that of a shell is. A visitor whose machine is gone is
- * noticed by the system, which asks after this long.
+ * A raw connection may be silent without limit, such as that of a shell. After this time in milliseconds of silence,
+ * the system asks whether the visitor's machine is still there.
  */
 const KEEP_ALIVE_MS = 60_000
 
 interface Entry {
   readonly id: number
-  /** The client that gets reports of it, under which number. */
+  /** The client that gets reports about the visitor, and the visitor's number in them. */
   client: ClientConnection | undefined
   report: number
   served: Member['served']
   readonly followers: readonly RawFollower[]
 }
 
-/** Each visit begins and ends once; in between it is opened, or waits without success. */
+/** Counts visits: each one begins and ends once; in between it is opened, unless it waits without success. */
 export class RawVisits implements RawTaker {
   readonly context: ServerContext
   readonly #open = new Map<RawVisit, Entry>()
@@ -50,7 +50,7 @@ export class RawVisits implements RawTaker {
     return this.#open.size
   }
 
-  /** No raw visitor is here, nor in transit to another server. */
+  /** Whether there are no raw visitors here, and none in transit to another server. */
   get isIdle(): boolean {
     return this.#open.size === 0 && this.#passing === 0
   }
@@ -60,7 +60,7 @@ export class RawVisits implements RawTaker {
     if (this.isIdle) this.context.somethingEnded()
   }
 
-  /** Takes a connection of a public port. `first`: bytes of the visitor that were read already. */
+  /** Takes a connection of a public port. `first`: bytes of the visitor that were already read. */
   accept(socket: Socket, wish: RawWish, first?: Uint8Array): SocketHandler {
     socket.keepAlive?.(KEEP_ALIVE_MS)
     const { servers } = this.context
@@ -86,12 +86,12 @@ export class RawVisits implements RawTaker {
     if (known !== undefined) return known
     const visitors = new RawVisitors(tunnel, this)
     this.#visitors.set(tunnel, visitors)
-    // The port of TLS tunnels is the server's, and private ones have none.
+    // The port of TLS tunnels belongs to the server, and private tunnels have none.
     if (tunnel.port === 0) tunnel.front = { drain() {}, release() {}, stop: code => visitors.cut(code) }
     return visitors
   }
 
-  /** The visitor is there; whether its client is as well, is not known yet. */
+  /** Called when the visitor has arrived. Its client may be away. */
   began(visit: RawVisit): void {
     const id = ++this.#lastId
     const followers = this.context.parts.followRaw(visit.tunnel, visit.address)
@@ -100,7 +100,7 @@ export class RawVisits implements RawTaker {
     this.context.emit('visitorConnected', { id, ...facts(visit) })
   }
 
-  /** Called when it was forwarded to the origin. */
+  /** Called when the visitor was sent to the origin. */
   opened(visit: RawVisit): void {
     const entry = this.#open.get(visit)
     const { client } = visit
@@ -111,7 +111,7 @@ export class RawVisits implements RawTaker {
     entry.report = client.reports.rawBegan(visit.tunnel, visit.source)
   }
 
-  /** Called when its connection is closed; `code` is that of a failure. */
+  /** Called when the visitor's connection is closed. `code` is the reason of a failure. */
   ended(visit: RawVisit, code: ErrorCode | undefined): void {
     const entry = this.#open.get(visit)
     if (entry === undefined) return

@@ -1,9 +1,10 @@
-// The limits in the rule of a token for the visitors of all its tunnels together, before their own guards.
+// The limits that a token's rule sets for visitors of all its tunnels together. They apply before the tunnels' own
+// guards.
 
 import { type Allowance, Gcra, rateLimited } from '../../gcra.ts'
 import type { Allotment, Guard, Refusal } from '../../plugin.ts'
 
-/** The only key that is counted. */
+/** The only key of the counter, because all visitors count together. */
 const KEY = ''
 
 export class TokenRate implements Guard {
@@ -25,7 +26,7 @@ export class TokenRate implements Guard {
     return this.#gcra.allot(KEY, performance.now())
   }
 
-  /** Whether another one is not needed: what was counted stays. */
+  /** Whether these are the same limits, so that the counter can stay. */
   isOf({ limit, windowMs }: Allowance): boolean {
     return limit === this.rate.limit && windowMs === this.rate.windowMs
   }

@@ -1,7 +1,7 @@
-// The upstreams of one client's tunnels on the streams wire: one for each, and one more for each of its routes.
+// The upstreams of one client's tunnels on the streams wire: one for each tunnel, and one for each of its routes.
 
 import type { Session } from '../../session/session.ts'
-import type { HostRewrite, Register } from '../../wire/control.ts'
+import type { Register, RegisterRoute } from '../../wire/control.ts'
 import type { SessionLanes } from '../contracts/laning.ts'
 import type { TunnelUpstream } from '../contracts/upstream.ts'
 import { RoutedUpstream } from '../upstreams/routed.ts'
@@ -22,35 +22,36 @@ export class StreamsUpstreams {
   }
 
   /**
-   * Makes the upstream of a registration. `isShared`: other clients also have the tunnel. `isShared`: other clients hold the
-   * tunnel as well. Its routes have the numbers behind the tunnel's.
+   * Makes the upstreams of a registration. `isShared`: other clients also have the tunnel. The upstreams of routes
+   * get the numbers after the tunnel's.
    */
   make(message: Register, isShared: boolean): { readonly number: number; readonly upstream: TunnelUpstream } {
     const { routes = [], proxyProtocol } = message
     const number = this.#nextTunnel
     this.#nextTunnel += 1 + routes.length
-    const of = (offset: number, rewrite: HostRewrite, protocol?: Register['protocol']) =>
-      this.#one(number + offset, rewrite, isShared, proxyProtocol, protocol)
-    const own = of(0, message, message.protocol)
+    const of = (offset: number, app: Omit<RegisterRoute, 'path'>) =>
+      this.#one(number + offset, app, isShared, proxyProtocol)
+    const own = of(0, message)
     if (routes.length === 0) return { number, upstream: own }
     const ways = routes.map((route, index) => ({
       path: route.path,
-      upstream: of(1 + index, route, route.protocol),
+      upstream: of(1 + index, route),
     }))
     return { number, upstream: new RoutedUpstream(own, ways) }
   }
 
-  /** Makes one upstream, apart from `make`: it lives as long as its tunnel, and would keep the whole message with it. */
+  /**
+   * Makes one upstream. It is not inside of `make`, where it would keep the whole message in memory as long as its
+   * tunnel.
+   */
   #one(
     tunnel: number,
-    terms: HostRewrite,
+    { hostHeader, protocol, wishes }: Omit<RegisterRoute, 'path'>,
     isShared: boolean,
     proxyProtocol: 1 | 2 | undefined,
-    protocol: Register['protocol'],
   ): TunnelUpstream {
     const { server } = this.#host
     const session = this.#session
-    const { hostHeader } = terms
     const upstream = new StreamsUpstream({
       session,
       apps:
@@ -70,6 +71,6 @@ export class StreamsUpstreams {
       idle: this.#idle,
       isStopped: false,
     })
-    return (terms.rewrite && server.parts.rewriting?.(upstream, terms)) ?? upstream
+    return server.parts.before(upstream, wishes)
   }
 }

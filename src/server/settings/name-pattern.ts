@@ -1,4 +1,4 @@
-// Names of tunnels, as lists of the operator have them: whole, or with asterisks.
+// Patterns for names of tunnels in the operator's lists: whole names, or with asterisks.
 
 import { TunnelError } from '../../errors.ts'
 
@@ -8,7 +8,7 @@ import { TunnelError } from '../../errors.ts'
 export class NamePattern {
   readonly #pieces: readonly string[]
 
-  /** Makes a pattern. `option`: where it was given, for the message. Throws `OPTION_INVALID`. */
+  /** Makes a pattern. `option` names its place for the message. Throws `OPTION_INVALID`. */
   constructor(text: string, option: string, isHost = false) {
     if (!(isHost ? /^[a-z0-9.*-]+$/i : /^[a-z0-9*-]+$/i).test(text))
       throw new TunnelError(
@@ -18,7 +18,7 @@ export class NamePattern {
     this.#pieces = text.toLowerCase().split('*')
   }
 
-  /** Whether a name matches. One pass: as a regular expression, a few asterisks could take very long. */
+  /** Whether a name matches. Needs one pass; as a regular expression, a few asterisks could take very long. */
   fits(name: string): boolean {
     const [first = '', ...rest] = this.#pieces
     const last = rest.pop()

@@ -1,4 +1,4 @@
-// Which plugins of the server are for a tunnel: all of them, or those whose list of names has it.
+// Decides which plugins of the server apply to a tunnel: all of them, or those whose list of names has it.
 
 import type { ForTunnels } from '../../plugin.ts'
 import { NamePattern } from './name-pattern.ts'
@@ -15,7 +15,7 @@ export function checkPlugins(plugins: readonly ForTunnels[], option: string): vo
       )
 }
 
-/** The list itself, where all of it is for the tunnel: nothing is made for most requests. */
+/** Returns the plugins for a tunnel. If all apply, this is the list itself, so that most requests cost no copy. */
 export function pluginsFor<Plugin extends ForTunnels>(
   plugins: readonly Plugin[],
   tunnel: string,

@@ -1,4 +1,4 @@
-// The server's tokens, and what each of them opens.
+// The server's tokens, and the rights of each.
 
 import { createHash, timingSafeEqual } from 'node:crypto'
 import { type ErrorCode, TunnelError } from '../../errors.ts'
@@ -11,25 +11,28 @@ import { PortRanges } from './ports.ts'
 
 const KINDS: readonly GrantedKind[] = ['http', 'tcp', 'udp', 'tls', 'private']
 
-/** Names that belong to one token alone: to the `id` of its rule. */
+/** The names that belong to one token only: name → `id` of its rule. */
 type Reserved = ReadonlyMap<string, string>
 const NONE_RESERVED: Reserved = new Map()
 
 /** The rights of one token, or of clients without one. */
 export class Rule {
-  /** Names the token in counts, and says nothing of it; `undefined`: the server has no such token. */
+  /**
+   * The id of the token in counters, which reveals nothing about the secret. `undefined` if the server has no such
+   * token.
+   */
   readonly id: string | undefined
   readonly name: string | undefined
-  /** The number of tunnels of all clients of the token. `undefined`: the server's limit. */
+  /** The number of tunnels that all clients of the token may have. `undefined`: the server's limit. */
   readonly maxTunnels: number | undefined
   readonly maxPorts: number | undefined
   readonly maxClients: number | undefined
   readonly maxHosts: number | undefined
-  /** The rate of the visitors of all its tunnels. */
+  /** The request rate of the visitors of all its tunnels together. */
   readonly rate: Allowance | undefined
-  /** The bandwidth of all its tunnels, in bytes per second in each direction. */
+  /** The bandwidth of all its tunnels together, in bytes per second in each direction. */
   readonly bandwidth: number | undefined
-  /** Tunnels without a guard are not for it. */
+  /** Whether tunnels without a guard are refused. */
   readonly requiresGuard: boolean
   readonly #hash: Buffer | undefined
   readonly #identity: TokenIdentity | undefined
@@ -37,14 +40,11 @@ export class Rule {
   readonly #names: readonly NamePattern[] | undefined
   readonly #kinds: readonly GrantedKind[] | undefined
   readonly #hosts: readonly NamePattern[]
-  /** Private services that it connects to. */
+  /** The private services that it may connect to. */
   readonly #connect: readonly NamePattern[]
   readonly #ports: { readonly tcp: PortRanges | undefined; readonly udp: PortRanges | undefined }
 
-  /**
-   * Makes a rule. `hash` is that of the token that was shown; `isKnown`: whether the server has this token. `isKnown`: it is
-   * one of the server's.
-   */
+  /** Makes a rule. `hash` is that of the shown token; `isKnown`: whether the server has this token. */
   constructor(
     rule: Omit<TokenRule, 'token' | 'tokenHash'>,
     hash: Buffer | undefined,
@@ -75,7 +75,7 @@ export class Rule {
     this.requiresGuard = rule.requireGuard ?? false
   }
 
-  /** The time when the token ends, in milliseconds since 1970. `undefined` if it does not end by itself. */
+  /** The time when the token expires, in milliseconds since 1970. `undefined` if it does not expire. */
   get endsAtMs(): number | undefined {
     return this.#identity?.endsAtMs
   }
@@ -96,7 +96,7 @@ export class Rule {
       : policy.ruleOfIdentity(this.#identity)
   }
 
-  /** Returns why a tunnel of this kind and name is not for this token. `undefined` if it is. */
+  /** Returns why a tunnel of this kind and name is refused to the token. `undefined` if it is allowed. */
   refusal(kind: GrantedKind, name: string | undefined): ErrorCode | undefined {
     if (this.#kinds !== undefined && !this.#kinds.includes(kind)) return 'NOT_ALLOWED'
     if (name === undefined) return undefined
@@ -106,12 +106,12 @@ export class Rule {
     return this.#names.some(one => one.fits(name)) ? undefined : 'NOT_ALLOWED'
   }
 
-  /** Whether it connects to private services, and opens no tunnels. */
+  /** Whether the token only connects to private services, and opens no tunnels. */
   get onlyConnects(): boolean {
     return this.#kinds?.length === 0 && this.#connect.length > 0
   }
 
-  /** Whether it opens hosts outside of the server's domains. */
+  /** Whether the token may have custom domains. */
   get opensHosts(): boolean {
     return this.#hosts.length > 0
   }
@@ -128,16 +128,16 @@ export class Rule {
     return this.#ports[kind]?.includes(port) ?? true
   }
 
-  /** The ports of the token; `undefined`: all that the server has. */
+  /** The ports that the token may have. `undefined`: all of the server's. */
   portsOf(kind: 'tcp' | 'udp'): PortRanges | undefined {
     return this.#ports[kind]
   }
 }
 
 /**
- * The kinds of a rule that names none. A list of names is meant as everything that the token opens, and a port has no
- * name: it opens ports only where the rule lists them as well. A rule with `connect` and without names is for
- * private services alone.
+ * Returns the kinds for a rule that names none. A list of names is meant to be complete, and ports have no names, so
+ * such a rule opens ports only if it also lists them. A rule with `connect` and without names is for private services
+ * only.
  */
 function kindsOf({
   names,
@@ -152,7 +152,10 @@ function kindsOf({
   return kinds
 }
 
-/** The rights of every client on a server without tokens. Hosts of customers are for those that the operator knows. */
+/**
+ * The rights of every client on a server without tokens. They exclude custom domains, which are for clients that the
+ * operator knows.
+ */
 export const ANYTHING: Rule = new Rule({}, undefined)
 
 export const ANYTHING_WITH_HOSTS: Rule = new Rule({ hosts: ['*'] }, undefined)
@@ -169,7 +172,7 @@ export class Policy {
   readonly #reserved: Reserved
   readonly #reader: TokenReader | undefined
 
-  /** Throws `OPTION_INVALID` for tokens and rules that cannot be used. */
+  /** Makes a policy. Throws `OPTION_INVALID` for tokens and rules that cannot be used. */
   constructor(tokens: readonly (string | TokenRule)[], reader?: TokenReader) {
     this.#reader = reader
     for (const scope of reader?.scopes ?? []) {
@@ -179,7 +182,7 @@ export class Policy {
     const seen = new Set<string>()
     const reserved = new Map<string, string>()
     this.#rules = tokens.map(one => {
-      // A text alone is trusted with everything; a rule says which hosts.
+      // A token given as a text alone may have any custom domain; a rule lists them.
       const rule: TokenRule =
         typeof one === 'string' ? { token: one, hosts: ['*'], connect: ['*'], kinds: KINDS } : one
       const hash = hashOf(rule)
@@ -194,18 +197,18 @@ export class Policy {
     this.#reserved = reserved
   }
 
-  /** Whether there are no tokens: every client may have everything. */
+  /** Whether there are no tokens, so that every client may have tunnels. */
   get isOpen(): boolean {
     return this.#rules.length === 0 && this.#reader === undefined
   }
 
-  /** Whether some token opens hosts outside of the server's domains. */
+  /** Whether any token may have custom domains. */
   get opensHosts(): boolean {
     const ofIssuers = this.#reader?.scopes.some(({ hosts = [] }) => hosts.length > 0)
     return ofIssuers === true || this.#rules.some(rule => rule.opensHosts)
   }
 
-  /** Verifies a token of an issuer; `undefined`: no issuer made it, or the server has it itself. */
+  /** Returns a check for a token of an issuer. `undefined` if no issuer made it, or the server itself has it. */
   readingOf(token: string | undefined, address: string): (() => Promise<Rule | TokenFault>) | undefined {
     const reader = this.#reader
     if (reader === undefined || token === undefined || !reader.fits(token)) return undefined
@@ -216,7 +219,7 @@ export class Policy {
     }
   }
 
-  /** Returns the rule for a token of an issuer. `undefined` if it has no rights, or no longer. */
+  /** Returns the rule for a verified token of an issuer. `undefined` if it has no rights, or they have ended. */
   ruleOfIdentity(identity: TokenIdentity): Rule | undefined {
     if (this.isOpen) return new Rule({}, undefined, false, NONE_RESERVED, identity)
     if (identity.endsAtMs <= Date.now()) return undefined
@@ -227,8 +230,8 @@ export class Policy {
   }
 
   /**
-   * Whether the token with this `Rule.id` may have the name while it is not shown. A token of an issuer is known only when it
-   * is shown: until then, only the reservation counts.
+   * Whether the token with this `Rule.id` may have the name, for a client that is away. A token of an issuer is known
+   * only while it is shown, so for it only reservations count.
    */
   mayHave(id: string, name: string): boolean {
     const rule = this.ruleOfHash(Buffer.from(id, 'base64'))
@@ -242,7 +245,7 @@ export class Policy {
   }
 
   ruleOfHash(hash: Buffer | undefined): Rule | undefined {
-    // A token shown to a server that wants none is kept: after a reload the server may want it.
+    // A server without tokens still remembers a shown token, because it may need it after a reload.
     if (this.isOpen) return hash === undefined ? ANYTHING : new Rule({}, hash)
     if (hash === undefined) return undefined
     let found: Rule | undefined
@@ -253,7 +256,7 @@ export class Policy {
   }
 }
 
-/** Throws `OPTION_INVALID`. */
+/** Returns the hash of a token. Throws `OPTION_INVALID`. */
 function hashOf({ token, tokenHash }: TokenRule): Buffer {
   if ((token === undefined) === (tokenHash === undefined))
     throw new TunnelError('OPTION_INVALID', 'A rule of tokens has either token or tokenHash.')
@@ -274,13 +277,13 @@ function reserve(reserved: Map<string, string>, { names = [] }: TokenRule, id: s
 }
 
 function checkRule({ token, names, kinds, hosts, connect, rate, bandwidth, ...rule }: TokenRule): void {
-  // A token that a header cannot hold would refuse everybody, and no client sends more than 255 characters.
+  // A header could not carry other characters, and no client sends more than 255.
   if (token !== undefined && !/^[\x21-\x7e]{1,255}$/.test(token))
     throw new TunnelError(
       'OPTION_INVALID',
       'A token must be 1 to 255 characters of visible ASCII, without spaces.',
     )
-  // Taken for "all" by one reader and for "none" by another.
+  // One reader would take an empty list for "all", another one for "none".
   if (names?.length === 0 || kinds?.length === 0)
     throw new TunnelError(
       'OPTION_INVALID',
@@ -308,7 +311,7 @@ function checkRule({ token, names, kinds, hosts, connect, rate, bandwidth, ...ru
       )
   for (const option of ['maxTunnels', 'maxPorts', 'maxClients', 'maxHosts'] as const) {
     const most = rule[option]
-    // A token without tunnels or connections would open nothing; one without ports is one without those kinds.
+    // A token without tunnels or clients would open nothing. Without ports it just lacks those kinds.
     if (most !== undefined && !(Number.isInteger(most) && most >= 1))
       throw new TunnelError('OPTION_INVALID', `tokens.${option} must be at least 1, not ${most}.`)
   }

@@ -1,4 +1,4 @@
-// Public ports as ranges: which of them the server, or a token, has to give.
+// Public ports as ranges: those that the server has, or that a token may have.
 
 import { TunnelError } from '../../errors.ts'
 
@@ -11,7 +11,7 @@ export class PortRanges {
   readonly #ranges: readonly (readonly [first: number, last: number])[]
   #bits: Uint32Array | undefined
 
-  /** Throws `OPTION_INVALID`, naming `option`. An empty text: no port at all. */
+  /** Parses the ranges. Throws `OPTION_INVALID`, naming `option`. An empty text means no port. */
   constructor(text: string, option: string) {
     this.text = text
     const parts = text.split(',').filter(part => part.trim() !== '')
@@ -44,7 +44,7 @@ export class PortRanges {
     return this.bits.some((word, at) => (word & other.bits[at]!) !== 0)
   }
 
-  /** The port at this part of all of them, from 0 up to 1. */
+  /** Returns the port at `fraction` (0 up to, but not including, 1) of all ports. */
   at(fraction: number): number {
     let rest = Math.floor(fraction * this.#size)
     for (const [first, last] of this.#ranges) {

@@ -4,7 +4,7 @@ import { TunnelError } from '../../errors.ts'
 
 import type { ForTunnels } from '../../plugin.ts'
 
-/** A rule for the tunnels that it names; of several rules, the first counts. */
+/** A rule for the tunnels that it names. If several rules name a tunnel, the first counts. */
 export interface TunnelRule extends ForTunnels {
   /** Refuses visitors with 503 `CIRCUIT_OPEN` for a while when the app fails. Default none. `{}`: with the defaults. */
   readonly breaker?: BreakerRule
@@ -61,10 +61,10 @@ export interface BreakerRule {
   readonly openMs?: number
 }
 
-/** Each of them is a connection of a visitor. */
+/** The largest `maxQueued`: each waiting request is a visitor's connection. */
 const MAX_QUEUED = 10_000
 
-/** Throws `OPTION_INVALID`. */
+/** Checks the rules. Throws `OPTION_INVALID`. */
 export function checkTunnelRules(rules: readonly TunnelRule[]): readonly TunnelRule[] {
   for (const { breaker = {}, tunnels: _tunnels, ...rest } of rules)
     for (const [name, value] of Object.entries({ ...breaker, ...rest })) {

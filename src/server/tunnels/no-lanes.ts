@@ -1,4 +1,4 @@
-// A server without lanes: each request takes the way through the program.
+// Replaces the lanes part on a server without it: every request goes through the main thread.
 
 import type { Laning } from '../contracts/laning.ts'
 

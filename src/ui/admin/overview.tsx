@@ -1,4 +1,4 @@
-// How much, how well, who, what needs the operator, which servers.
+// The overview: traffic, failures, users, problems, and servers.
 
 import type { RecentRow, TunnelRow } from '../../parts/admin/rows.ts'
 import type {
@@ -36,17 +36,19 @@ export function Overview() {
 }
 
 function Body({ value }: { readonly value: Seen }) {
-  const { busiest, head, attention, codes, servers, certificates } = value
+  const { busiest, users, head, attention, codes, servers, certificates } = value
   return (
     <>
       <Four value={value} />
       <div class="cols2">
         <div class="stack">
           <Card title="Busiest tunnels" link={[`All ${head.counts.tunnels}`, at('tunnels')]}>
-            {busiest.length === 0 ? (
+            {head.counts.tunnels === 0 ? (
               <p class="none">
                 No client has a tunnel yet: <code>localtunnels http 3000 --server …</code>
               </p>
+            ) : busiest.length === 0 ? (
+              <p class="none">No request in 5 minutes</p>
             ) : (
               <Busiest rows={busiest} />
             )}
@@ -69,17 +71,27 @@ function Body({ value }: { readonly value: Seen }) {
               </ul>
             )}
           </Card>
+          {users.length > 0 && (
+            <Card title="Busiest tokens" link={[`All ${head.counts.tokens}`, at('tokens')]}>
+              <Ranked
+                rows={users.map(([name, recent]) => [
+                  <TokenLink name={name} />,
+                  perMinute(recent.requests, recent),
+                  rateText(recent.requests, recent),
+                ])}
+              />
+            </Card>
+          )}
           {codes.length > 0 && (
             <Card title="Errors by code, since the start">
-              <ul>
-                {codes.map(([code, count]) => (
-                  <li key={code}>
-                    <code class="cut">{code}</code>
-                    <Meter part={count / codes[0]![1]} isBad />
-                    <span class="fig">{count.toLocaleString('en-US')}</span>
-                  </li>
-                ))}
-              </ul>
+              <Ranked
+                isBad
+                rows={codes.map(([code, count]) => [
+                  <code>{code}</code>,
+                  count,
+                  count.toLocaleString('en-US'),
+                ])}
+              />
             </Card>
           )}
           {certificates.length > 0 && (
@@ -93,7 +105,7 @@ function Body({ value }: { readonly value: Seen }) {
   )
 }
 
-/** `0.12`: 12 % more. */
+/** Returns a change as text: `0.12` is 12 % more. */
 function comparison(part: number): string {
   const percent = Math.round(100 * Math.abs(part))
   if (percent === 0) return 'as many as an hour ago'
@@ -179,6 +191,24 @@ const Meter = ({ part, isBad = false }: { readonly part: number; readonly isBad?
   </span>
 )
 
+interface RankedProps {
+  readonly rows: readonly (readonly [name: preact.JSX.Element, count: number, text: string])[]
+  readonly isBad?: boolean
+}
+
+/** Each next to its part of the first. */
+const Ranked = ({ rows, isBad = false }: RankedProps) => (
+  <ul>
+    {rows.map(([name, count, text], at) => (
+      <li key={at}>
+        <span class="cut">{name}</span>
+        <Meter part={count / rows[0]![1]} isBad={isBad} />
+        <span class="fig">{text}</span>
+      </li>
+    ))}
+  </ul>
+)
+
 function Busiest({ rows }: { readonly rows: readonly TunnelRow[] }) {
   const most = Math.max(1e-9, ...rows.map(({ recent }) => perMinute(recent.requests, recent)))
   const columns: readonly Column<TunnelRow>[] = [
@@ -221,7 +251,7 @@ export const TokenLink = ({ name }: { readonly name: string }) => (
   </a>
 )
 
-/** A column of what a server has measured. */
+/** Makes a column for a server's measurements. */
 const measured = (
   head: string,
   name: string,
@@ -232,7 +262,7 @@ const measured = (
   cell: ({ recent }) => (recent && cell(recent)) ?? <Zero text="—" />,
 })
 
-/** The id of a server that is in no cluster, as the API gives it. */
+/** The API's id for a server that is in no cluster. */
 const ALONE = 'this server'
 
 const SERVERS: readonly Column<ServerRow>[] = [
@@ -295,13 +325,13 @@ const days = (count: number): string => (count === 1 ? '1 day' : `${count} days`
 const NEEDS: Readonly<Record<Attention['kind'], (value: number) => readonly [what: string, figure: string]>> =
   {
     'server-away': () => ['cannot be reached', ''],
-    'app-down': () => ['the app is down', ''],
-    'client-away': () => ['its client is away', ''],
+    'app-down': () => ['app is down', ''],
+    'client-away': () => ['client is away', ''],
     errors: value => ['fails too often', `${value.toFixed(1)} %`],
     slow: value => ['is slow: p95', duration(value)],
-    'certificate-ends': value => ['the certificate ends', days(value)],
-    'token-ends': value => (value < 0 ? ['the token has ended', ''] : ['the token ends', days(value)]),
-    'token-unused': value => ['the token is not used', days(value)],
+    'certificate-ends': value => ['certificate ends', days(value)],
+    'token-ends': value => (value < 0 ? ['token has ended', ''] : ['token ends', days(value)]),
+    'token-unused': value => ['token not used', days(value)],
   }
 
 function Need({ need: { kind, isBad, subject, value } }: { readonly need: Attention }) {

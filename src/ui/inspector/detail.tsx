@@ -1,4 +1,5 @@
-// One exchange in full: the selected one, or why it is not here. Request and response stand side by side where there is room.
+// One exchange in full: the selected one, or why it is missing. Request and response are next to each other if there
+// is room.
 
 import { useSignal } from '@preact/signals'
 import { useEffect } from 'preact/hooks'
@@ -8,7 +9,7 @@ import { Body } from './body.tsx'
 import { Comparison } from './comparison.tsx'
 import { Editor } from './editor.tsx'
 import { Fold, Headers, Query } from './fields.tsx'
-import { Head } from './head.tsx'
+import { Head, phasesOf } from './head.tsx'
 import { Messages } from './messages.tsx'
 import { detailFault, go, mode, otherId, selectedId, shown } from './signals.ts'
 import { reconnect } from './state.ts'
@@ -40,7 +41,7 @@ export function Detail() {
   )
 }
 
-/** Most are here before one sees that they were not. */
+/** The time in milliseconds before a placeholder is shown. Most exchanges arrive earlier. */
 const SKELETON_MS = 150
 
 function Loading({ id }: { readonly id: string }) {
@@ -85,7 +86,7 @@ function Fault({ id }: { readonly id: string }) {
 }
 
 function Content({ exchange }: { readonly exchange: ExchangeDetail }) {
-  const { id, request, response, path, status, reason, kind, frames, interim } = exchange
+  const { id, request, response, path, kind, frames, interim } = exchange
   if (request === undefined) return <Unseen exchange={exchange} />
   if (frames.total > 0 || kind === 'websocket')
     return (
@@ -115,13 +116,7 @@ function Content({ exchange }: { readonly exchange: ExchangeDetail }) {
           </>
         ) : (
           <>
-            <Body
-              id={id}
-              side="response"
-              title="Response"
-              message={response}
-              about={`${status} ${reason}`.trim()}
-            />
+            <Body id={id} side="response" title="Response" message={response} about={`${exchange.status}`} />
             <Headers name="Headers" fields={response.fields} />
             <Headers name="Trailers" fields={response.trailers} />
           </>
@@ -137,7 +132,7 @@ function Content({ exchange }: { readonly exchange: ExchangeDetail }) {
   )
 }
 
-/** Exchanges without bytes here. */
+/** Shows exchanges without captured bytes. */
 function Unseen({
   exchange: { method, kind, status, bytesIn, bytesOut },
 }: {
@@ -161,18 +156,10 @@ function Unseen({
   )
 }
 
-function Timing({
-  times: { waitingMs = 0, requestMs = 0, appMs = 0, transferMs = 0, totalMs },
-}: {
-  readonly times: Times
-}) {
+function Timing({ times }: { readonly times: Times }) {
+  const { waitingMs = 0, appMs = 0, totalMs } = times
   if (totalMs === undefined) return null
-  const phases = [
-    ['a', 'Server', waitingMs],
-    ['b', 'Request', requestMs],
-    ['c', 'App', appMs],
-    ['d', 'Transfer', transferMs],
-  ] as const
+  const phases = phasesOf(times)
   const sum = Math.max(
     0.01,
     phases.reduce((all, [, , ms]) => all + ms, 0),

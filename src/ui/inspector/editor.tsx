@@ -1,4 +1,4 @@
-// A request that is edited before it is sent again; the last response stands next to it. Typed text is kept until it is sent.
+// Edits a request before it is sent again, with the last response next to it. Typed text is kept until it is sent.
 
 import { useSignal } from '@preact/signals'
 import { useEffect, useRef } from 'preact/hooks'
@@ -13,8 +13,9 @@ import { CodeField } from './code-field.tsx'
 import { PROVIDERS } from './head.tsx'
 import { connection, go } from './signals.ts'
 import { isBinary, textOf } from './text.ts'
+import { say } from './toast.ts'
 
-/** These headers are set when the request is sent, or belong to its way here. */
+/** The headers that are set when the request is sent, or that belong to its path here. */
 const NOT_EDITED =
   /^(?:host|content-length|transfer-encoding|connection|keep-alive|te|trailer|expect|forwarded|x-forwarded-.*)$/i
 
@@ -22,14 +23,14 @@ interface Draft {
   method: string
   path: string
   fields: { name: string; value: string }[]
-  /** `undefined`: the captured bytes. */
+  /** The edited body. `undefined`: the captured bytes. */
   body: string | undefined
 }
 
 const keyOf = (id: string) => `draft ${id}`
 
 export function Editor({ exchange }: { readonly exchange: ExchangeDetail }) {
-  const { id, verified, status, reason, times, response } = exchange
+  const { id, verified, status, times, response } = exchange
   const captured = exchange.request?.fields ?? []
   const fresh = (): Draft => ({
     method: exchange.method,
@@ -109,8 +110,10 @@ export function Editor({ exchange }: { readonly exchange: ExchangeDetail }) {
               type="button"
               class="btn"
               onClick={() => {
+                const before = draft.value
                 sessionStorage.removeItem(keyOf(id))
                 draft.value = fresh()
+                say('Edits dropped', { undo: () => change(before), commit: () => {} })
               }}
             >
               Start again
@@ -181,7 +184,7 @@ export function Editor({ exchange }: { readonly exchange: ExchangeDetail }) {
               side="response"
               title="Last response"
               message={response}
-              about={`${status} ${reason} · ${duration(times.totalMs)}`}
+              about={`${status} · ${duration(times.totalMs)}`}
             />
           )}
         </section>

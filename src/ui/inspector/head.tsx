@@ -1,8 +1,8 @@
-// The head of an exchange: what it is, what can be done with it, and what became of it.
+// The head of an exchange: what it is, its actions, and its result.
 
 import { useSignal } from '@preact/signals'
 import { useEffect, useRef } from 'preact/hooks'
-import type { Diff, ExchangeDetail } from '../../exchange.ts'
+import type { Diff, ExchangeDetail, Times as Spent } from '../../exchange.ts'
 import { clock, duration, moment } from '../parts/format.ts'
 import { Banner, Icon, IconButton } from '../parts/icons.tsx'
 import { Menu, type MenuItem } from '../parts/menu.tsx'
@@ -32,7 +32,7 @@ export function Head({ exchange }: { readonly exchange: ExchangeDetail }) {
       <div class="line1">
         <IconButton icon="back" class="back" label="Back to the list" onClick={() => go({ id: undefined })} />
         <h2>
-          <span class={`st ${toneOf(exchange) || 'is-ok'}`}>
+          <span class={`st ${toneOf(exchange) || 'is-ok'}`} title={exchange.reason}>
             {status || (state === 'open' ? '…' : 'fail')}
           </span>
           <span class="m">{method || kind.toUpperCase()}</span>
@@ -63,7 +63,7 @@ export function Head({ exchange }: { readonly exchange: ExchangeDetail }) {
   )
 }
 
-/** One line; all of it when it is clicked. */
+/** The path in one line; a click shows all of it. */
 function Path({ text }: { readonly text: string }) {
   const isOpen = useSignal(false)
   return (
@@ -181,8 +181,17 @@ function Actions({
   )
 }
 
+/** Where the time of a request went, in milliseconds. */
+export const phasesOf = ({ waitingMs = 0, requestMs = 0, appMs = 0, transferMs = 0 }: Spent) =>
+  [
+    ['a', 'Server', waitingMs],
+    ['b', 'Request', requestMs],
+    ['c', 'App', appMs],
+    ['d', 'Transfer', transferMs],
+  ] as const
+
 function Times({ exchange: { times, state, startedAt, isRefused } }: { readonly exchange: ExchangeDetail }) {
-  const { waitingMs = 0, requestMs = 0, appMs = 0, transferMs = 0, totalMs } = times
+  const { waitingMs = 0, appMs = 0, totalMs } = times
   if (isRefused) return null
   if (totalMs === undefined)
     return (
@@ -190,18 +199,12 @@ function Times({ exchange: { times, state, startedAt, isRefused } }: { readonly 
         {state === 'open' && `open for ${duration(Math.max(0, now.value - Date.parse(startedAt)))}`}
       </span>
     )
-  const phases = [
-    ['a', waitingMs],
-    ['b', requestMs],
-    ['c', appMs],
-    ['d', transferMs],
-  ] as const
-  const title = `server ${duration(waitingMs)} · request ${duration(requestMs)} · app ${duration(appMs)} · transfer ${duration(transferMs)}`
+  const phases = phasesOf(times)
   return (
-    <span class="tbar" title={title}>
+    <span class="tbar" title={phases.map(([, name, ms]) => `${name} ${duration(ms)}`).join(' · ')}>
       {duration(totalMs + waitingMs)}
       <span class="bar" aria-hidden="true">
-        {phases.map(([key, ms]) => ms > 0 && <i key={key} class={key} style={{ flexGrow: ms }} />)}
+        {phases.map(([key, , ms]) => ms > 0 && <i key={key} class={key} style={{ flexGrow: ms }} />)}
       </span>
       <span class="quiet">app {duration(appMs)}</span>
     </span>
@@ -250,7 +253,7 @@ function Verdict({ of, id, status }: { readonly of: string; readonly id: string;
   useEffect(() => {
     api.diff(of, id).then(
       found => (diff.value = found),
-      // The original is gone: there is nothing to say.
+      // The original is gone, so nothing is shown.
       () => {},
     )
   }, [of, id, diff])
@@ -283,11 +286,11 @@ function Verdict({ of, id, status }: { readonly of: string; readonly id: string;
 function Note({ exchange }: { readonly exchange: ExchangeDetail }) {
   const field = useRef<HTMLInputElement>(null)
   useEffect(() => {
-    // A requested exchange that is not there.
+    // The requested exchange does not exist.
     if (exchange.note === '') field.current?.focus()
   }, [])
   useEffect(() => {
-    // A note of another page, or of a command.
+    // The note of another page, or of a command.
     if (field.current !== null && document.activeElement !== field.current)
       field.current.value = exchange.note
   }, [exchange.note])

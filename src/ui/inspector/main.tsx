@@ -7,7 +7,7 @@ import './detail.css'
 import { render } from 'preact'
 import { useRef } from 'preact/hooks'
 import { bytes } from '../parts/format.ts'
-import { Banner, Icon, IconButton, Mark } from '../parts/icons.tsx'
+import { Address, Banner, Icon, IconButton, Mark } from '../parts/icons.tsx'
 import { clear, saveHar, togglePause } from './actions.ts'
 import { takeToken } from './api.ts'
 import { Detail } from './detail.tsx'
@@ -80,26 +80,12 @@ function Services() {
   const tunnels = session.value?.tunnels ?? []
   return (
     <nav class="services" aria-label="Services">
-      {tunnels.map(({ name, url, service }) =>
-        url.startsWith('http') ? (
-          <a
-            key={url}
-            class="service"
-            href={url}
-            target="_blank"
-            rel="noreferrer noopener"
-            title={`${url} → ${service}`}
-          >
-            <b>{name}</b>
-            <span class="to quiet">{url.replace(/^https?:\/\//, '')}</span>
-          </a>
-        ) : (
-          <span key={url} class="service" title={`${url} → ${service}`}>
-            <b>{name}</b>
-            <span class="to quiet">{url}</span>
-          </span>
-        ),
-      )}
+      {tunnels.map(({ name, url, service }) => (
+        <Address key={url} class="service" url={url} title={`${url} → ${service}`}>
+          <b>{name}</b>
+          <span class="to quiet">{url.replace(/^https?:\/\//, '')}</span>
+        </Address>
+      ))}
     </nav>
   )
 }
@@ -193,7 +179,7 @@ function Foot() {
 const NARROWEST = 360
 const WIDEST = 900
 
-/** Between list and detail: pulled, or moved by arrows. */
+/** The handle between list and detail, moved by dragging or with arrow keys. */
 function Grip() {
   const line = useRef<HTMLDivElement>(null)
   const width = () => document.querySelector('.list')?.clientWidth ?? NARROWEST
@@ -236,7 +222,7 @@ addEventListener('hashchange', () => {
   // The address of another start, pasted into this tab. A reload would load the page of any program at this port.
   if (takeToken()) reconnect()
 })
-// Actions that cannot be undone any more when the page is gone.
+// Actions that can no longer be undone when the page is gone.
 addEventListener('pagehide', dismiss)
 followAddress()
 followHolds()

@@ -14,7 +14,7 @@ type Environment = Readonly<Record<string, string | undefined>>
  * | `cloudflare` | `CLOUDFLARE_API_TOKEN` |
  * | `route53` | `AWS_ACCESS_KEY_ID`, `AWS_SECRET_ACCESS_KEY`, `AWS_SESSION_TOKEN` if there is one |
  * | `rfc2136://key@host:port/zone` | `ACME_DNS_SECRET`, base64, for hmac-sha256 |
- * | `exec:/path/of/a/program` | what the program wants |
+ * | `exec:/path/of/a/program` | those of the program |
  * | `acme-dns:/path/of/accounts.json` | none: the file has `url` and `accounts` |
  *
  * Rejects with `OPTION_INVALID`.

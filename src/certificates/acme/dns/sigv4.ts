@@ -19,7 +19,7 @@ export interface AwsRequest {
 const sha256 = (text: string): string => createHash('sha256').update(text).digest('hex')
 const hmac = (key: string | Buffer, text: string): Buffer => createHmac('sha256', key).update(text).digest()
 
-/** The headers to send along: date, session token and signature. */
+/** Returns the headers to add: date, session token and signature. */
 export function signedHeaders(
   { method, url, body, region, service }: AwsRequest,
   { accessKeyId, secretAccessKey, sessionToken }: AwsCredentials,
@@ -43,7 +43,7 @@ export function signedHeaders(
   }
 }
 
-/** Names and values percent-encoded as RFC 3986 has it, `%20` for a space. */
+/** Returns names and values percent-encoded as in RFC 3986, with `%20` for a space. */
 function sortedQuery({ searchParams }: URL): string {
   const encode = (text: string) =>
     encodeURIComponent(text).replace(/[!'()*]/g, char => `%${char.charCodeAt(0).toString(16).toUpperCase()}`)

@@ -1,19 +1,22 @@
-// The place of a URL's path inside a folder: names to walk down, or nothing. In doubt nothing.
+// Turns a URL's path into names inside a folder, or refuses it. In doubt it is refused.
 
 /** The path of a request that names something in the folder. */
 export interface FolderPath {
   /** The names from the folder downwards, decoded; empty for the folder itself. */
   readonly names: readonly string[]
-  /** Whether it ends in a slash, so that only a folder can be meant. */
+  /** Whether it ends with a slash, which only a folder may have. */
   readonly isFolder: boolean
 }
 
-/** Separators, and NUL, which ends a path early for the system. Windows reads `:` too: other streams, other drives. */
+/**
+ * A pattern for separators, and for NUL, which ends a path for the system. On Windows also `:`, for other streams and
+ * drives.
+ */
 const FORBIDDEN = process.platform === 'win32' ? /[/\\\0:]/ : /[/\\\0]/
 
 /**
- * Reads `pathname` of a URL, in which `.` and `..` are resolved already. `undefined`: no file can have this name, or
- * none that may be shown. Each part is decoded once and by itself, so that `%2F` never becomes a separator.
+ * Parses the `pathname` of a URL, in which `.` and `..` are already resolved. `undefined` if no file may have this
+ * name. Each part is decoded once and separately, so that `%2F` never becomes a separator.
  */
 export function folderPath(pathname: string): FolderPath | undefined {
   const parts = pathname.split('/').slice(1)
@@ -30,8 +33,8 @@ export function folderPath(pathname: string): FolderPath | undefined {
 }
 
 /**
- * Whether these names, from the folder downwards, may be shown: none begins with a dot, which also keeps `..` out.
- * `.well-known` in the folder itself is meant for the public (RFC 8615).
+ * Whether these names, from the folder downwards, may be shown. None may begin with a dot, which also excludes `..`.
+ * `.well-known` in the folder itself is public (RFC 8615).
  */
 export function isPublic(names: readonly string[]): boolean {
   return names.every((name, depth) => !name.startsWith('.') || (depth === 0 && name === '.well-known'))
@@ -41,7 +44,7 @@ function decoded(part: string): string | undefined {
   try {
     return decodeURIComponent(part)
   } catch {
-    // Not UTF-8, or a percent sign by itself: no name that can be looked up.
+    // Not UTF-8, or a single percent sign: no file has such a name.
     return undefined
   }
 }

@@ -1,4 +1,4 @@
-// A join towards the origin whose bytes travel on a lane for a while: then a worker thread has the origin's connection.
+// A join to the origin whose bytes use a lane for a while: a worker thread then has the origin's connection.
 
 import type { LaneHandler, Trunk } from '../../../accelerator.ts'
 import { eventLoop } from '../../../event-loop.ts'
@@ -7,7 +7,7 @@ import type { Join } from '../../../join.ts'
 export class JoinLane {
   readonly #join: Join
   #isInLane = false
-  /** A lane that started before the last one was back. */
+  /** Begins the lane that started before the last one was returned. */
   #nextLane: (() => void) | undefined
 
   constructor(join: Join) {
@@ -39,7 +39,7 @@ export class JoinLane {
     return {
       over: ({ sentBytes, receivedBytes }) => {
         stream?.moved(sentBytes, receivedBytes)
-        // Else `writable` follows.
+        // Otherwise `writable` follows.
         if (stream?.isBackedUp !== true) join.writable()
       },
       more: bytes => stream?.brought(bytes),

@@ -1,5 +1,5 @@
-// The trunk of one session, at the client: dialled when the server asks for it. If that fails, the server gets the time of its
-// next attempt.
+// The trunk of one session at the client, dialled when the server asks for it. If that fails, the server is told when
+// it may ask again.
 
 import type { Accelerator, Trunk } from '../../../accelerator.ts'
 import type { SessionLanes, TrunkLinks } from '../../../client/contracts/laning.ts'
@@ -12,11 +12,11 @@ import { encodeControl } from '../../../wire/control.ts'
 import { JoinLane } from './join-lane.ts'
 import { readyAccelerator } from './ready-accelerator.ts'
 
-/** The first pause in milliseconds after a trunk was not possible; it doubles each time. */
+/** The first pause in milliseconds after a failed trunk; it doubles each time. */
 const FIRST_PAUSE_MS = 50
 const MAX_PAUSE_MS = 60_000
 
-/** Gets what moves bytes without the main thread, once it runs. `undefined`: not here, or not now. */
+/** Returns the accelerator once it runs. `undefined` if it is impossible here, or now. */
 type ReadyAccelerator = () => Promise<Accelerator | undefined>
 
 export class SessionTrunk implements SessionLanes {
@@ -41,7 +41,7 @@ export class SessionTrunk implements SessionLanes {
 
   begin(handler: StreamHandler | undefined, link: number, lane: number): void {
     const trunk = this.on(link)
-    // Lost in the meantime: the server finds that out as well.
+    // Lost since. The server notices that itself.
     if (trunk === undefined) return
     if (!(handler instanceof Join)) return trunk.refuse(lane, { over() {}, more() {}, back() {} })
     const joined = this.#joins.get(handler) ?? new JoinLane(handler)
@@ -50,9 +50,9 @@ export class SessionTrunk implements SessionLanes {
   }
 
   wanted(): void {
-    // The wish and the trunk may meet in transit.
+    // The request and the trunk may have crossed in transit.
     if (this.#isDialling || this.#opened?.link.isClosed === false) return
-    // A thread does not know TLS.
+    // The threads cannot use TLS.
     if (!this.#links.isPlain) return this.#refuse(undefined)
     const leftMs = this.#notBefore - eventLoop.now()
     if (leftMs > 0) return this.#refuse(Math.ceil(leftMs))

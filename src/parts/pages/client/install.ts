@@ -1,4 +1,4 @@
-// The page for visitors while the app or this client is away. The server sends it, because only the server is there.
+// The page for visitors while the app or this client is away. The server shows it, because the client may be gone.
 
 import { readFileSync } from 'node:fs'
 import { extname } from 'node:path'
@@ -27,7 +27,7 @@ export const installPages: Install = () => ({
         try {
           page = pageOf(away)
         } catch {
-          // The file is being written, or is gone: the last one stays.
+          // The file is being written, or is gone: the last content stays.
         }
         return { away: page }
       },

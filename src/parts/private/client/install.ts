@@ -1,4 +1,4 @@
-// Private services as a part of a client: those that it shares, and the ends here of those of others.
+// Private services as a part of a client: those that it shares, and the connecting ends of others'.
 
 import type { Install, Part } from '../../../client/contracts/part.ts'
 import type { TunnelSettings } from '../../../client/tunnels/tunnel-settings.ts'
@@ -49,17 +49,19 @@ function settled(tunnel: TunnelSettings): TunnelSettings {
   }
 }
 
+/** Options that the server keeps for its visitors. */
+const OF_SERVER = ['subdomain', 'responseTimeoutMs', 'away', 'rewrite', 'stripPrefix', 'addPrefix'] as const
+
 /** An option that is for public addresses, or needs a server that reads requests. */
 function publicOptionsOf(tunnel: TunnelSettings): string | undefined {
   if (tunnel.port !== undefined) return 'remotePort'
-  if (tunnel.options?.subdomain !== undefined) return 'subdomain'
   if (tunnel.isWildcard) return 'wildcard'
   if (tunnel.hostNames !== undefined) return 'hosts'
   if (tunnel.routes.length > 0) return 'routes'
   if (tunnel.inbox !== undefined) return 'inbox'
-  if (tunnel.rewrite.hostHeader !== undefined) return 'hostHeader'
+  if (tunnel.hostHeader !== undefined) return 'hostHeader'
   if (tunnel.protocol !== undefined) return 'protocol'
   if (tunnel.proxyProtocol !== undefined) return 'proxyProtocol'
   if (tunnel.pool === 'all' || tunnel.pool === 'cookie') return 'pool of this kind'
-  return undefined
+  return OF_SERVER.find(name => tunnel.options?.[name] !== undefined)
 }
