@@ -18,7 +18,7 @@ interface Suite {
 const MAIN = 'direct,nginx-hop,ours,ours-cli,rathole,bore,frp-nomux,wstunnel,nginx-tls,nginx-tls+,caddy-tls'
 const FEW = 'direct,ours,ours-cli,rathole,frp-nomux'
 const IN_TIME = [
-  't1,t10,t50,t100,t200,t1000,10k10,64k10,1m10,r1,r1000,r4000,down,up,first10m,post,site,upload,retries,node',
+  't1,t10,t50,t100,t200,t1000,10k10,64k10,r1,r1000,r4000,down,up,first10m,post,site,upload,retries,node',
   'websocket,echo1k,echo100k,h2,handshakes,apph2,syscalls,tls10,tls50,tls100,tlssite,tls16kx10,tls64kx10',
   'busy1,busy50,busy16kx10,len2kx10,len8kx10,len16kx10,len64kx10,len1mx10',
 ].join()
@@ -30,20 +30,20 @@ const SUITES: readonly Suite[] = [
   {
     name: 'Speed',
     file: 'speed.ts',
-    seconds: 930,
+    seconds: 880,
     inTime: `--seconds 0.3 --peers ${MAIN} --only ${IN_TIME}`,
   },
   {
     name: 'Memory and start-up',
     file: 'memory.ts',
-    seconds: 130 + REQUESTS / 50_000,
+    seconds: 165 + REQUESTS / 50_000,
     inTime:
       '--only held1000,start,version,load,collections,many --peers ours,ours-cli,rathole,bore,frp-nomux',
   },
   {
     name: 'Bytes and datagrams',
     file: 'raw.ts',
-    seconds: 200,
+    seconds: 180,
     inTime: `--only trips,datagrams,up1,udp --peers ${FEW},bore`,
   },
   { name: 'Fidelity', file: 'fidelity.ts', seconds: 35, inTime: '--peers ours-cli' },
@@ -56,7 +56,7 @@ const SUITES: readonly Suite[] = [
   {
     name: 'A slow road',
     file: 'wan.ts',
-    seconds: 220,
+    seconds: 195,
     inTime: '--only wan-down,wan-small --seconds 0.5 --peers direct,ours-cli,rathole,frp-nomux',
   },
   {
@@ -68,14 +68,14 @@ const SUITES: readonly Suite[] = [
   {
     name: 'Frameworks',
     file: 'frameworks.ts',
-    seconds: 40,
-    inTime: '--rounds 3 --seconds 0.3 --peers direct,ours-cli',
+    seconds: 26,
+    inTime: '--rounds 2 --seconds 0.3 --peers direct,ours-cli',
   },
   {
     name: 'More than one server',
     file: 'scaling.ts',
-    seconds: 40,
-    inTime: '--only small --peers one,two,two-other,workers-1,workers-2',
+    seconds: 22,
+    inTime: '--rounds 1 --only small --peers one,two,two-other,workers-1,workers-2',
   },
   {
     name: 'Cross-Tool Comparison',
@@ -85,11 +85,11 @@ const SUITES: readonly Suite[] = [
       '--seconds 0.35 --only startup,establishment,forward,forwardJson,forwardPost,concurrent10,concurrent25 --peers direct,ours-cli,bore,frp-stock,rathole-stock',
   },
   { name: 'Other load generators', file: 'generators.ts', seconds: 40, inTime: '--rounds 1' },
-  { name: 'Connection Lifecycle', file: 'connection.ts', seconds: 10 },
-  { name: 'Throughput', file: 'throughput.ts', seconds: 25 },
-  { name: 'Latency', file: 'latency.ts', seconds: 25 },
-  { name: 'Scalability', file: 'scalability.ts', seconds: 25 },
-  { name: 'Utility Functions', file: 'utils.ts', seconds: 15 },
+  { name: 'Connection Lifecycle', file: 'connection.ts', seconds: 5 },
+  { name: 'Throughput', file: 'throughput.ts', seconds: 14 },
+  { name: 'Latency', file: 'latency.ts', seconds: 12 },
+  { name: 'Scalability', file: 'scalability.ts', seconds: 12 },
+  { name: 'Utility Functions', file: 'utils.ts', seconds: 8 },
 ]
 
 /** Besides the suites in a quick run: they have a verdict and no figures. */
