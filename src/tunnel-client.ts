@@ -14,6 +14,7 @@ import { installPages } from './parts/pages/client/install.ts'
 import { installPatience } from './parts/patience/client/install.ts'
 import { endOf } from './parts/private/client/connect.ts'
 import { installPrivate } from './parts/private/client/install.ts'
+import { installRewriting } from './parts/rewriting/client/install.ts'
 import { installWebhooks } from './parts/webhooks/install.ts'
 
 /**
@@ -26,6 +27,7 @@ export const CLIENT_PARTS: readonly object[] = [
   installWebhooks,
   installPages,
   installPatience,
+  installRewriting,
   installJsonWire,
   installHttp2,
   installPrivate,

@@ -1,8 +1,8 @@
 // Takes pictures of every page in every state, light and dark, 1440, 1024 and 390 px wide, in Chromium: the real inspector in front
 // of the shop of tools/shop.ts, the admin page of a server on a working day, the pages for visitors, and the documentation.
 //
-//   bun tools/pictures.ts [inspector|admin|visitor|site …]     all of them without a word; into .cache/pictures, and those that
-//                                                              the documentation shows into docs/images
+//   bun tools/pictures.ts [terminal|inspector|admin|visitor|site …]     all of them without a word; into .cache/pictures, and those
+//                                                                       that the documentation shows into docs/images
 
 import { join, resolve } from 'node:path'
 import { chromium, type Page } from 'playwright-core'
@@ -288,7 +288,9 @@ async function site(): Promise<void> {
   await files.stop(true)
 }
 
-const PAGES = { inspector, admin, visitor, site }
+const terminal = () => Bun.$`bun tools/terminal-picture.ts`.cwd(root)
+
+const PAGES = { terminal, inspector, admin, visitor, site }
 for (const [name, shoot] of Object.entries(PAGES))
   if (wanted.length === 0 || wanted.includes(name)) await shoot()
 await browser.close()

@@ -10,7 +10,7 @@ import { TunnelServer } from '../src/index.ts'
 import { makeCertificate } from '../test/support/certificates.ts'
 
 const root = resolve(import.meta.dir, '..')
-const [COLUMNS, ROWS] = [80, 18]
+const [COLUMNS, ROWS] = [80, 21]
 /** Of one cell, in px: what monospaced fonts of 14 px come close to. */
 const [CELL_WIDTH, CELL_HEIGHT, MARGIN] = [8.43, 20, 18]
 /** Classes of the first colours of the palette; others are drawn as text. */
@@ -33,13 +33,24 @@ const TOKENS = {
 const ANSWERS: Readonly<Record<string, () => Response>> = {
   '/': () => new Response('x'.repeat(4_100), { headers: { 'content-type': 'text/html' } }),
   '/style.css': () => new Response('x'.repeat(1_300)),
-  '/api/checkout': () => new Response('x'.repeat(155), { status: 500 }),
-  '/api/cart': () => new Response('{}'),
+  '/logo.svg': () => new Response('x'.repeat(360)),
+  '/api/products?category=hats&sort=price&page=1&utm_source=newsletter': () =>
+    new Response('x'.repeat(11_000)),
+  '/api/cart': () => new Response('x'.repeat(48), { status: 201 }),
+  '/webhooks/github push': () => new Response('x'.repeat(155), { status: 500 }),
+  '/webhooks/github pull_request': () => new Response('{"queued":true}'),
 }
 
 const app = Bun.serve({
   port: 0,
-  fetch: request => ANSWERS[new URL(request.url).pathname]?.() ?? new Response(null, { status: 404 }),
+  fetch: ({ url, headers }) => {
+    const { pathname, search } = new URL(url)
+    const event = headers.get('x-github-event')
+    return (
+      ANSWERS[pathname + search + (event === null ? '' : ` ${event}`)]?.() ??
+      new Response(null, { status: 404 })
+    )
+  },
 })
 const screen = new Terminal({ cols: COLUMNS, rows: ROWS, allowProposedApi: true, convertEol: false })
 let text = ''
@@ -76,18 +87,16 @@ async function shown(what: RegExp): Promise<string> {
 }
 
 const url = new URL(await shown(/https:\/\/shop\.localhost:\d+/))
-const ask = (path: string, method = 'GET') =>
-  fetch(new URL(path, url), { method, tls: { ca: certificate.cert } })
-for (const [method, path] of [
-  ['GET', '/'],
-  ['GET', '/style.css'],
-  ['GET', '/api/cart'],
-  ['POST', '/api/checkout'],
-] as const) {
-  await ask(path, method).then(answer => answer.arrayBuffer())
-  await Bun.sleep(120)
+const ask = (path: string, method: string) => {
+  const [target = '', event] = path.split(' ')
+  const headers = { ...(event !== undefined && { 'x-github-event': event }) }
+  return fetch(new URL(target, url), { method, headers, tls: { ca: certificate.cert } })
 }
-await shown(/checkout/)
+for (const path of [...Object.keys(ANSWERS), '/', '/search?q=hat', '/api/cart']) {
+  await ask(path, /cart|hooks/.test(path) ? 'POST' : 'GET').then(answer => answer.arrayBuffer())
+  await Bun.sleep(400)
+}
+await shown(/p95/)
 await Bun.sleep(300)
 // What was written last is on the screen.
 await new Promise<void>(resolve => screen.write('', resolve))

@@ -49,7 +49,7 @@ async function run(files: readonly string[], options: readonly string[]): Promis
     '--preload',
     `${import.meta.dir}/../test/support/${name}.ts`,
   ])
-  const command = ['bun', 'test', ...options, ...preloads, '--timeout', '20000', ...files]
+  const command = ['bun', 'test', ...options, ...preloads, '--timeout', '60000', ...files]
   const tests = Bun.spawn(command, {
     stdout: 'inherit',
     stderr: 'pipe',

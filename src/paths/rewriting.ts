@@ -1,8 +1,12 @@
 // Translates host names and path prefixes between an app and its visitors, in headers and in the request path. Bodies
 // are never changed.
 
-import type { Rewritable } from '../wire/control.ts'
+import { TunnelError } from '../errors.ts'
+import { isRoutePath } from '../wire/control.ts'
 import { staysBelow } from './path-readings.ts'
+
+/** The headers that can be translated: `location` has Content-Location too, `cookies` Domain and Path of Set-Cookie. */
+export const REWRITABLE = ['location', 'cookies', 'referer', 'origin', 'destination'] as const
 
 /** The names that an app uses for itself. */
 export interface RewriteTerms {
@@ -18,6 +22,33 @@ export interface RewriteTerms {
   readonly addPrefix?: string
 }
 
+const MAX_HEADERS = 16
+
+/** Whether a client's terms can be used. Names of headers that a newer client knows are among them. */
+export function isRewriteTerms(value: unknown): value is RewriteTerms {
+  if (typeof value !== 'object' || value === null) return false
+  const { app, hostHeader, headers, stripPrefix, addPrefix }: Partial<Record<string, unknown>> = { ...value }
+  const isText = (text: unknown): text is string =>
+    typeof text === 'string' && /^[\x21-\x7e]{1,255}$/.test(text)
+  return (
+    isText(app) &&
+    app.includes('://') &&
+    (hostHeader === undefined || isText(hostHeader)) &&
+    Array.isArray(headers) &&
+    headers.length <= MAX_HEADERS &&
+    headers.every(isText) &&
+    [stripPrefix, addPrefix].every(path => path === undefined || isRoutePath(path))
+  )
+}
+
+/** Returns the path of an option without slashes at its end; `undefined` if it names none. Throws `OPTION_INVALID`. */
+export function prefixOf(name: string, given: string | undefined): string | undefined {
+  const path = given?.replace(/\/+$/, '')
+  if (path === undefined || path === '') return undefined
+  if (isRoutePath(path) && !/\/\.\.?(?:\/|$)/.test(path)) return path
+  throw new TunnelError('OPTION_INVALID', `${name}: "${given}" is not a path such as /app.`)
+}
+
 interface HostName {
   readonly name: string
   /** The port. Empty for any. */
@@ -25,7 +56,7 @@ interface HostName {
 }
 
 /** The translated headers in lower case, each with the name of its group. */
-const HEADERS: Readonly<Record<string, Rewritable>> = {
+const HEADERS: Readonly<Record<string, (typeof REWRITABLE)[number]>> = {
   location: 'location',
   'content-location': 'location',
   'set-cookie': 'cookies',

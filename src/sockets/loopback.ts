@@ -40,7 +40,7 @@ export function listenLocally(
   port: number,
   accept: (socket: LocalSocket) => LocalHandler,
 ): Promise<LocalListening> {
-  return onLoopback(port, (host, one) => listen(host, one, accept))
+  return onLoopback(port, (host, one) => listen(host, one, raw => acceptFew(raw, accept), MAX_CONNECTIONS))
 }
 
 /** Listens in the same way with sockets of `socket.ts`, for large transfers. */
@@ -49,8 +49,8 @@ export async function acceptLocally(
   accept: (socket: Socket) => SocketHandler,
 ): Promise<LocalListening> {
   if (!('Bun' in globalThis)) {
-    const { listenNode } = await import('./node.ts')
-    return onLoopback(port, (hostname, one) => listenNode(hostname, one, accept))
+    const { acceptNode } = await import('./node.ts')
+    return onLoopback(port, (host, one) => listen(host, one, raw => acceptNode(raw, accept)))
   }
   const { listenBun } = await import('./bun.ts')
   return onLoopback(port, async (hostname, one) => {
@@ -84,45 +84,42 @@ async function onLoopback(
   }
 }
 
-function listen(
-  host: string,
-  port: number,
-  accept: (socket: LocalSocket) => LocalHandler,
-): Promise<LocalListening> {
+function listen(host: string, port: number, accept: (raw: NetSocket) => void, maxConnections?: number) {
   const open = new Set<NetSocket>()
   const server: Server = createServer({ allowHalfOpen: true, noDelay: true }, raw => {
     open.add(raw)
-    const handler = accept({
-      write: bytes => raw.write(bytes),
-      end: () => raw.end(),
-      terminate: () => raw.destroy(),
-      pause: () => raw.pause(),
-      resume: () => raw.resume(),
-    })
-    raw.on('data', (bytes: Buffer) => handler.received(bytes))
-    raw.on('drain', () => handler.drained())
-    raw.on('end', () => handler.ended())
-    raw.on('close', () => {
-      open.delete(raw)
-      handler.closed()
-    })
-    // `close` follows.
-    raw.on('error', () => {})
+    raw.on('close', () => open.delete(raw))
+    accept(raw)
   })
-  server.maxConnections = MAX_CONNECTIONS
-  return new Promise((resolve, reject) => {
+  if (maxConnections !== undefined) server.maxConnections = maxConnections
+  return new Promise<LocalListening>((resolve, reject) => {
     server.once('error', reject)
     server.listen({ host, port, exclusive: true }, () => {
-      server.off('error', reject)
-      server.on('error', () => {})
+      server.off('error', reject).on('error', () => {})
       const address = server.address()
       resolve({
         port: typeof address === 'object' && address !== null ? address.port : port,
         close() {
           server.close()
-          for (const raw of open) raw.destroy()
+          for (const raw of open) raw.resetAndDestroy()
         },
       })
     })
   })
+}
+
+function acceptFew(raw: NetSocket, accept: (socket: LocalSocket) => LocalHandler): void {
+  const handler = accept({
+    write: bytes => raw.write(bytes),
+    end: () => raw.end(),
+    terminate: () => raw.destroy(),
+    pause: () => raw.pause(),
+    resume: () => raw.resume(),
+  })
+  raw.on('data', (bytes: Buffer) => handler.received(bytes))
+  raw.on('drain', () => handler.drained())
+  raw.on('end', () => handler.ended())
+  raw.on('close', () => handler.closed())
+  // `close` follows.
+  raw.on('error', () => {})
 }

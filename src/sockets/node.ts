@@ -4,7 +4,7 @@
 // is a copy, and the next one waits until the kernel has it.
 
 import { readSync } from 'node:fs'
-import { connect, createServer, isIP, type Socket as NetSocket } from 'node:net'
+import { connect, isIP, type Socket as NetSocket } from 'node:net'
 import { createSecureContext, type SecureContext, connect as secure } from 'node:tls'
 import { copyOf } from '../bytes.ts'
 import { deferred } from '../deferred.ts'
@@ -45,40 +45,17 @@ export const dialNode: Dial = async (address, handler, signal) => {
   }
 }
 
-/** Listens there. Rejects with Node's error, such as `EADDRINUSE`. */
-export function listenNode(
-  host: string,
-  port: number,
-  accept: (socket: Socket) => SocketHandler,
-): Promise<{ readonly port: number; close(): void }> {
-  const open = new Set<NetSocket>()
-  const server = createServer({ allowHalfOpen: true, noDelay: true }, raw => {
-    open.add(raw)
-    raw.on('close', () => open.delete(raw))
-    let handler: SocketHandler | undefined
-    // The first event comes after this turn of the event loop.
-    const connection = new Connection(raw, raw, {
-      received: bytes => handler?.received(bytes),
-      drained: () => handler?.drained(),
-      ended: () => handler?.ended(),
-      closed: error => handler?.closed(error),
-    })
-    handler = accept(connection)
+/** Makes a connection of a socket that came to a listener. */
+export function acceptNode(raw: NetSocket, accept: (socket: Socket) => SocketHandler): void {
+  let handler: SocketHandler | undefined
+  // The first event comes after this turn of the event loop.
+  const connection = new Connection(raw, raw, {
+    received: bytes => handler?.received(bytes),
+    drained: () => handler?.drained(),
+    ended: () => handler?.ended(),
+    closed: error => handler?.closed(error),
   })
-  return new Promise((resolve, reject) => {
-    server.once('error', reject)
-    server.listen({ host, port, exclusive: true }, () => {
-      server.off('error', reject).on('error', () => {})
-      const address = server.address()
-      resolve({
-        port: typeof address === 'object' && address !== null ? address.port : port,
-        close() {
-          server.close()
-          for (const raw of open) raw.resetAndDestroy()
-        },
-      })
-    })
-  })
+  handler = accept(connection)
 }
 
 async function dialStraight(

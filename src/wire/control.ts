@@ -6,33 +6,16 @@ import { ERRORS } from '../errors.ts'
 import { isPublicUrl } from './public-url.ts'
 import type { GrantedKind } from './tunnel-kind.ts'
 
-/**
- * The headers that can be translated. `location` includes Content-Location, `cookies` the Domain and Path of
- * Set-Cookie.
- */
-export const REWRITABLE = ['location', 'cookies', 'referer', 'origin', 'destination'] as const
-
-export type Rewritable = (typeof REWRITABLE)[number]
-
-/** The names that an app gets in place of its visitors' names. */
-export interface HostRewrite {
-  /** The host (and port) for the app in place of the visitor's Host. */
+/** An app of an `http` tunnel. */
+interface RegisterApp {
+  /** The host (and port) that replaces the visitor's Host. */
   readonly hostHeader?: string
-  readonly rewrite?: RewriteWish
-}
-
-/** Translates headers in both directions; see `http/rewriting.ts`. */
-export interface RewriteWish {
-  /** The scheme and host at which the client reaches the app. */
-  readonly app: string
-  /** The headers to translate. The server ignores a name that it does not know. */
-  readonly headers: readonly string[]
-  readonly stripPrefix?: string
-  readonly addPrefix?: string
+  /** The tasks of parts of the server for this app, by name. Each part checks its own. */
+  readonly wishes?: Wishes
 }
 
 /** A path whose requests go to an origin of their own. */
-export interface RegisterRoute extends HostRewrite {
+export interface RegisterRoute extends RegisterApp {
   /** The path: `/api` matches `/api`, `/api?…` and everything below `/api/`. */
   readonly path: string
   /** The protocol of the route's app, as for the tunnel's own. Absent: HTTP/1.1. */
@@ -46,7 +29,7 @@ export type Affinity = 'none' | 'cookie' | 'address' | 'all'
 export type PoolResponse = string | number
 
 /** A message to the server that requests a tunnel. The reply is `granted` or `refused` with the same `ref`. */
-export interface Register extends HostRewrite {
+export interface Register extends RegisterApp {
   readonly type: 'register'
   /** The client's own number for this tunnel, unique among its registrations. */
   readonly ref: number
@@ -77,9 +60,7 @@ export interface Register extends HostRewrite {
   readonly protocol?: 'h2c' | 'h2'
   /** The paths of an `http` tunnel whose webhooks the server stores while no client is connected. */
   readonly inbox?: InboxWish
-  /** The options of an `http` tunnel that parts of the server apply, by name. Each part checks its own. */
-  readonly wishes?: Wishes
-  /** How visitors are distributed, if the name or port is shared with other clients that ask for the same. */
+  /** Shares the name or port with other clients that ask for the same; says how visitors are spread. */
   readonly pool?: Affinity
   /** The response for the visitor, with `all`. Absent: `first`. */
   readonly poolResponse?: PoolResponse
@@ -416,7 +397,7 @@ function parseRegister(given: Record<string, unknown>): Register | undefined {
   const { ref, name, port, resume, token, wildcard, hosts, hostNames, protocol, proxyProtocol, inbox } =
     fields
   const { pool, poolResponse, poolLabel, wishes } = fields
-  const rewrite = parseRewrite(fields)
+  const { hostHeader } = fields
   const routes = fields.routes === undefined ? undefined : parseRoutes(fields.routes)
   const isValid =
     isCount(ref) &&
@@ -426,6 +407,7 @@ function parseRegister(given: Record<string, unknown>): Register | undefined {
     (port === undefined || (isCount(port) && port <= 65_535)) &&
     isOptionalText(resume, 128) &&
     isTokenText(token) &&
+    isHeaderText(hostHeader) &&
     (wildcard === undefined || typeof wildcard === 'boolean') &&
     (hosts === undefined || isHosts(hosts)) &&
     (hostNames === undefined || (isNamed(fields.kind) && isHostNames(hostNames))) &&
@@ -437,15 +419,13 @@ function parseRegister(given: Record<string, unknown>): Register | undefined {
     (poolResponse === undefined || (pool === 'all' && isPoolResponse(poolResponse))) &&
     (poolLabel === undefined || (pool === 'all' && isPoolLabel(poolLabel))) &&
     (proxyProtocol === undefined || proxyProtocol === 1 || proxyProtocol === 2)
-  if (!isValid || rewrite === undefined || (fields.routes !== undefined && routes === undefined))
-    return undefined
+  if (!isValid || (fields.routes !== undefined && routes === undefined)) return undefined
   return {
     type: 'register',
     ref,
     kind: isKind(fields.kind) ? fields.kind : 'unknown',
-    ...rewrite,
     ...defined({ name, port, resume, token, routes, wildcard, hosts, hostNames, protocol, wishes, pool }),
-    ...defined({ poolResponse, poolLabel, proxyProtocol, guard }),
+    ...defined({ hostHeader, poolResponse, poolLabel, proxyProtocol, guard }),
     ...(inbox !== undefined && { inbox: { paths: inbox.paths, status: inbox.status } }),
   }
 }
@@ -493,39 +473,17 @@ function parseRoutes(value: unknown): readonly RegisterRoute[] | undefined {
   if (!Array.isArray(value) || value.length > MAX_ROUTES) return undefined
   const routes: RegisterRoute[] = []
   for (const one of value) {
-    if (typeof one !== 'object' || one === null) return undefined
-    const path: unknown = Object.hasOwn(one, 'path') ? one.path : undefined
-    const protocol: unknown = Object.hasOwn(one, 'protocol') ? one.protocol : undefined
-    const rewrite = parseRewrite(one)
-    if (!isRoutePath(path) || rewrite === undefined) return undefined
+    if (!isTable(one)) return undefined
+    const { path, protocol, hostHeader, wishes } = one
+    if (!isRoutePath(path) || !isHeaderText(hostHeader)) return undefined
     if (protocol !== undefined && !isProtocol(protocol)) return undefined
-    routes.push({ path, ...rewrite, ...(protocol !== undefined && { protocol }) })
+    if (wishes !== undefined && !isTable(wishes)) return undefined
+    routes.push({ path, ...defined({ protocol, hostHeader, wishes }) })
   }
   return routes
 }
 
-function parseRewrite(fields: Record<string, unknown>): HostRewrite | undefined {
-  const { hostHeader, rewrite } = fields
-  if (!isHeaderText(hostHeader) || (rewrite !== undefined && !isRewriteWish(rewrite))) return undefined
-  return { ...(hostHeader !== undefined && { hostHeader }), ...(rewrite && { rewrite }) }
-}
-
-/** The maximum number of headers that a client may name. */
-const MAX_REWRITTEN = 16
-
-function isRewriteWish(value: unknown): value is RewriteWish {
-  if (!isTable(value)) return false
-  const { app, headers, stripPrefix, addPrefix } = value
-  if (!isHeaderText(app) || !app?.includes('://') || !Array.isArray(headers)) return false
-  return (
-    headers.length <= MAX_REWRITTEN &&
-    headers.every(one => isText(one, 32)) &&
-    (stripPrefix === undefined || isRoutePath(stripPrefix)) &&
-    (addPrefix === undefined || isRoutePath(addPrefix))
-  )
-}
-
-/** Parses a message of the server. */
+/** A message of the server. */
 export function parseServerMessage(json: Uint8Array): ServerMessage | 'unknown' | undefined {
   const fields = parseFields(json)
   if (fields === undefined) return undefined

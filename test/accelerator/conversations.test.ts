@@ -103,7 +103,7 @@ describe.skipIf(!canSplice())('a conversation', () => {
     talk.app.socket.end()
     expect(await talk.visitor.heard.over()).toBe('end')
     await settled()
-  }, 30_000)
+  }, 60_000)
 
   test('that becomes bulk is moved as such', async () => {
     await using raw = await rawSite()
@@ -181,5 +181,5 @@ describe.skipIf(!canSplice())('a conversation', () => {
     }
     await settled()
     await eventually(() => openDescriptors() < before + 250, 'closed descriptors')
-  }, 30_000)
+  }, 60_000)
 })

@@ -173,7 +173,7 @@ describe.skipIf(!canSplice())('in a lane', () => {
       expect([name, answer]).toEqual([name, expected])
       if (visitor.hasEnded || lanes() === 0) visitor = await inLane(here)
     }
-  }, 30_000)
+  }, 60_000)
 
   test('whatever is not easy is served by the program, byte for byte', async () => {
     await using here = await site()
@@ -281,7 +281,7 @@ describe.skipIf(!canSplice())('in a lane', () => {
     for (let count = 0; count < answers; count++)
       expect((await readAnswer(visitor)).body).toBe('x'.repeat(30_000))
     expect((await ask(visitor, get(tunnel.host, '/text/on'))).body).toBe('on')
-  }, 30_000)
+  }, 60_000)
 
   test('a site of short and long answers stays in its lane', async () => {
     await using here = await site()
@@ -299,7 +299,7 @@ describe.skipIf(!canSplice())('in a lane', () => {
       visitor.socket.end()
       await eventually(() => lanes() === 0, 'the end of that one')
     }
-  }, 30_000)
+  }, 60_000)
 
   test('a long answer that the app cuts off is none that the visitor takes for whole', async () => {
     for (const how of ['half', 'torn']) {
@@ -331,7 +331,7 @@ describe.skipIf(!canSplice())('in a lane', () => {
     const other = await inLane(here)
     app.pause = () => new Promise(() => {})
     expect(statusOf((await ask(other, get(tunnel.host, '/text/never'))).head)).toBe(504)
-  }, 20_000)
+  }, 60_000)
 
   test('an app that closes its idle connection is asked on another one', async () => {
     await using here = await site()
@@ -345,7 +345,7 @@ describe.skipIf(!canSplice())('in a lane', () => {
       // It has a lane again by now.
       await eventually(() => lanes() === 0, 'the end of that one')
     }
-  }, 20_000)
+  }, 60_000)
 
   test('an app that closes without an answer is asked once more, as it is without one', async () => {
     await using here = await site()
@@ -399,7 +399,7 @@ describe.skipIf(!canSplice())('in a lane', () => {
       expect(app.asked.slice(asked)).toEqual([`POST ${path} HTTP/1.1`])
       visitor.socket.terminate()
     }
-  }, 30_000)
+  }, 60_000)
 
   test('a POST that a lane begins and the program ends reaches the app once, and so does its body', async () => {
     await using here = await site()
@@ -421,7 +421,7 @@ describe.skipIf(!canSplice())('in a lane', () => {
       visitor.socket.end()
       await eventually(() => lanes() === 0, 'the end of the lane')
     }
-  }, 30_000)
+  }, 60_000)
 
   test('where lanes are for GETs, a POST among them has its own line in the log, and bodies get no lanes', async () => {
     const folder = await mkdtemp(join(tmpdir(), 'localtunnels-lanes-'))
@@ -661,7 +661,7 @@ describe.skipIf(!canSplice())('in a lane', () => {
       await eventually(() => lanes() === 0, 'the end of the lane')
     }
     await eventually(() => openDescriptors() <= before + 4, 'closed descriptors')
-  }, 20_000)
+  }, 60_000)
 
   test('a silent visitor goes back to the program within a second, and on from there', async () => {
     await using here = await site({ limits: { idleTimeoutMs: 1_000 } })
@@ -722,7 +722,7 @@ describe.skipIf(!canSplice())('in a lane', () => {
       }),
     )
     expect(lanes()).toBe(60)
-  }, 30_000)
+  }, 60_000)
 
   test('random sizes, on visitors that read when they like: each gets its own answers, whole', async () => {
     await using here = await site()

@@ -28,6 +28,6 @@ describe.skipIf(!canSplice())('without descriptors to spare', () => {
       expect(serverErrors.DESCRIPTORS_SHORT ?? 0).toBeGreaterThan(0)
       expect(answers).toBeGreaterThan(0)
     },
-    20_000,
+    60_000,
   )
 })

@@ -188,7 +188,7 @@ describe.skipIf(!canSplice())('a splice', () => {
     for (const way of ways) await way[Symbol.asyncDispose]()
     await settled()
     await eventually(() => openDescriptors() <= before + 2 * 16, 'closed descriptors')
-  }, 30_000)
+  }, 60_000)
 
   test('a thousand starts and stops leave nothing behind', async () => {
     {
@@ -206,7 +206,7 @@ describe.skipIf(!canSplice())('a splice', () => {
       expect(openDescriptors()).toBeLessThanOrEqual(before + 2)
     }
     await settled()
-  }, 30_000)
+  }, 60_000)
 
   test(
     'random limits, stops and stalls: every byte once, in its place',

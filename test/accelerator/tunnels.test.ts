@@ -157,7 +157,7 @@ describe.skipIf(!canSplice())('while the kernel moves bulk', () => {
       }
       await settled()
     },
-    20_000,
+    60_000,
   )
 
   test('a visitor that leaves its download costs nothing, and the tunnel goes on', async () => {
@@ -179,7 +179,7 @@ describe.skipIf(!canSplice())('while the kernel moves bulk', () => {
     const { visitor, app } = await here.ask(get())
     app.write(`${ok(4)}fine`)
     expect(await headOf(visitor)).toStartWith('HTTP/1.1 200')
-  }, 20_000)
+  }, 60_000)
 
   test('an answer that its origin cuts is cut for the visitor', async () => {
     await using here = await site()
@@ -283,5 +283,5 @@ describe.skipIf(!canSplice())('while the kernel moves bulk', () => {
     await settled()
     // The pool keeps its streams and links for a while, and the thread its pipes.
     await eventually(() => openDescriptors() < before + 350, 'closed descriptors')
-  }, 20_000)
+  }, 60_000)
 })

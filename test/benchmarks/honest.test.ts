@@ -37,7 +37,7 @@ testWith(
     expect(printed).not.toContain('error:')
     expect(code).toBe(0)
   },
-  30_000,
+  60_000,
 )
 
 /** What the run says when ours is broken in this way. */

@@ -167,7 +167,7 @@ describeWith(['pebble', 'knotd', 'openssl'], 'server --acme', () => {
     await other.printed(/listening/)
     expect(await held()).not.toBe(first)
     gate.close()
-  }, 30_000)
+  }, 60_000)
 
   test('an authority that cannot be reached is one clear line, and the server runs on', async () => {
     await using run = server(['--acme-directory', `https://localhost:${freePort()}/dir`])

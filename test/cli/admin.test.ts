@@ -82,7 +82,7 @@ test('the commands find the server that this user started, and act on it', async
     await server.exited
   }
   expect(server.exitCode).toBe(0)
-}, 20_000)
+}, 60_000)
 
 test('below a path of a site, open also says where the page is there', async () => {
   const flags = ['--base-path', '/tunnel/', '--public-url', 'https://site.example', '--token', 's3cret']

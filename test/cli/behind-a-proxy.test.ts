@@ -142,5 +142,5 @@ for (const [name, language, startProxy] of PROXIES)
       const without = serve.filter(word => word !== '--tokens-db')
       expect((await finish(without, home)).stderr).toContain('error OPEN_SERVER')
     },
-    20_000,
+    60_000,
   )

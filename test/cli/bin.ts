@@ -4,7 +4,7 @@ import { join } from 'node:path'
 
 export const BIN: string = join(import.meta.dir, '../../bin/localtunnels.ts')
 /** Failure only: nothing waits for it when things go well. */
-const DEADLINE_MS = 10_000
+const DEADLINE_MS = 20_000
 
 /** Nothing of the developer's own environment reaches the bin. */
 function environment(more: Readonly<Record<string, string>>): Record<string, string> {

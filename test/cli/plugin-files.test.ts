@@ -65,7 +65,7 @@ test('a server that a file describes asks its guard', async () => {
     server.kill('SIGTERM')
     await server.exited
   }
-}, 20_000)
+}, 60_000)
 
 /** What the pattern finds in what a process prints, which stays open: one whose reader leaves stops. */
 async function found(stream: ReadableStream<Uint8Array>, pattern: RegExp): Promise<string> {

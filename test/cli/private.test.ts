@@ -48,7 +48,7 @@ test('one end shares, the other connects, and each says what to do next', async 
   ])
   const { exitCode, stderr } = await finish(['connect', 'web'])
   expect([exitCode, stderr]).toEqual([2, expect.stringMatching(/needs a tunnel server.*localtunnels login/)])
-}, 20_000)
+}, 60_000)
 
 test('a file has both kinds of ends, and is followed', async () => {
   using web = app('web')
@@ -76,4 +76,4 @@ test('a file has both kinds of ends, and is followed', async () => {
   await end.printed(new RegExp(`^data {2}tcp://localhost:${ports[1]}$`, 'm'))
   expect(await get(ports[1])).toBe('db')
   expect(await get(ports[0])).toBe('web')
-}, 20_000)
+}, 60_000)

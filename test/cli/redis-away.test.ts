@@ -51,7 +51,7 @@ describeWith(['redis-server'], 'redis-server', () => {
     expect(all).not.toMatch(PACKAGE)
     server.kill('SIGTERM')
     expect(await server.exited).toBe(0)
-  }, 20_000)
+  }, 60_000)
 
   test('a server waits for one that is frozen, and a client for the server that meets it', async () => {
     await using redis = await Redis.start('redis-server')
@@ -80,7 +80,7 @@ describeWith(['redis-server'], 'redis-server', () => {
       await redis.kill()
     }
     expect(server.stdout + server.stderr).not.toMatch(PACKAGE)
-  }, 40_000)
+  }, 60_000)
 
   test('the reason is said again when it is another one: a Redis that starts with a certificate nobody trusts', async () => {
     const port = freePort()
@@ -95,7 +95,7 @@ describeWith(['redis-server'], 'redis-server', () => {
     await server.printed(/CLUSTER_UNREACHABLE: .*cannot be reached: [^:]*certificate/)
     await using plain = serve(redis.url.replace('redis:', 'rediss:'))
     expect(await plain.printed(/CLUSTER_UNREACHABLE: .*/)).toContain('it did not answer in 2 s')
-  }, 20_000)
+  }, 60_000)
 
   test('a service of `up` that is refused meanwhile is asked for again; the others run on', async () => {
     await using redis = await Redis.start('redis-server')
@@ -122,7 +122,7 @@ describeWith(['redis-server'], 'redis-server', () => {
     expect((client.stdout + client.stderr).match(/CLUSTER_UNREACHABLE/g)).toHaveLength(1)
     client.kill('SIGTERM')
     expect(await client.exited).toBe(0)
-  }, 20_000)
+  }, 60_000)
 
   test('a login that Redis refuses is an end, with an exit code of its own', async () => {
     await using redis = await Redis.start(
@@ -143,7 +143,7 @@ describeWith(['redis-server'], 'redis-server', () => {
     const missing = serve(guarded.url)
     expect(await missing.exited).toBe(3)
     expect(missing.stderr).toMatch(/says: NOAUTH .+\. Correct the login in the URL of --cluster/)
-  }, 20_000)
+  }, 60_000)
 
   test('a node of a Redis Cluster is an end, and the message says what to give', async () => {
     await using redis = await Redis.start('redis-server', [
@@ -157,7 +157,7 @@ describeWith(['redis-server'], 'redis-server', () => {
     expect(server.stderr).toMatch(
       /says: CLUSTERDOWN .+\. It is a node of a Redis Cluster: give --cluster a single Redis/,
     )
-  }, 20_000)
+  }, 60_000)
 
   test('a replica is waited for until it may be written to', async () => {
     await using primary = await Redis.start('redis-server')
@@ -169,7 +169,7 @@ describeWith(['redis-server'], 'redis-server', () => {
     )
     await replica.until('REPLICAOF NO ONE', /OK/)
     await server.printed(/listening/)
-  }, 20_000)
+  }, 60_000)
 })
 
 test('a port where something else listens is no Redis, in our words', async () => {

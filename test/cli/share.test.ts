@@ -5,6 +5,7 @@ import { TunnelServer } from '../../src/tunnel-server.ts'
 import { makeCertificate } from '../support/certificates.ts'
 import { closedAfterEach } from '../support/opened.ts'
 import { OutboundProxy } from '../support/outbound-proxy.ts'
+import { freePort } from '../support/ports.ts'
 import { Site } from '../support/site.ts'
 import { finish, start, startOnTerminal } from './bin.ts'
 
@@ -15,14 +16,6 @@ function app(answer: (request: Request) => Response | Promise<Response>, port = 
   const server = Bun.serve({ port, hostname: '127.0.0.1', fetch: answer })
   defer(() => server.stop(true))
   return server
-}
-
-/** A port where nothing listens. */
-async function freePort(): Promise<string> {
-  const server = Bun.serve({ port: 0, hostname: '127.0.0.1', fetch: () => new Response() })
-  const { port } = server
-  await server.stop(true)
-  return String(port)
 }
 
 /** A visitor's request. Resolvers need not know .localhost: the address is dialled, the name goes into Host. */
@@ -150,7 +143,7 @@ describe('in a pipe', () => {
 
   test('a reader of stdout that leaves ends it without a crash', async () => {
     const tunnels = await server()
-    const command = `bun bin/localtunnels.ts ${await freePort()} --json --subdomain left --server http://127.0.0.1:${tunnels.port} | head -n 1`
+    const command = `bun bin/localtunnels.ts ${freePort()} --json --subdomain left --server http://127.0.0.1:${tunnels.port} | head -n 1`
     const shell = Bun.spawn(['sh', '-c', command], { stdout: 'pipe', stderr: 'pipe' })
     expect(await new Response(shell.stdout).text()).toContain('"connecting"')
     // All that it said by itself may have been written before the reader left: a program learns of that with its next line.
@@ -175,11 +168,11 @@ describe('on a terminal', () => {
   })
 
   test('says that nothing listens, heals when the app starts, notices when it goes', async () => {
-    const port = await freePort()
-    const run = open(startOnTerminal([port], { NO_COLOR: '1' }))
+    const port = freePort()
+    const run = open(startOnTerminal([`${port}`], { NO_COLOR: '1' }))
     await run.printed(new RegExp(`○ nothing on :${port} yet`))
     const url = await run.printed(/ (http:\/\/\S+\.localhost:\d+)\r\n/)
-    const late = app(() => new Response('here'), Number(port))
+    const late = app(() => new Response('here'), port)
     await run.printed(/● live/)
     expect(await (await visit(url)).text()).toBe('here')
     await late.stop(true)

@@ -67,7 +67,7 @@ test('config check: every service of a large file', async () => {
   const whole = await Bun.$`bun ${BIN} config check`.cwd(folder).text()
   expect(whole.length).toBeGreaterThan(65_536)
   expect(await stalled(['config', 'check']).read()).toBe(whole)
-}, 30_000)
+}, 60_000)
 
 test('--json: every event, and the totals behind a SIGTERM', async () => {
   await using server = await startServer()

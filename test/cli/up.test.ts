@@ -270,7 +270,7 @@ describe('up', () => {
     expect([...answers.keys()]).toEqual(['first'])
     expect(answers.get('first')).toBeGreaterThan(100)
     expect(registered.filter(name => name === 'stays')).toEqual([])
-  }, 30_000)
+  }, 60_000)
 
   test('two services may change names in one step', async () => {
     const { write, visit } = await setting()

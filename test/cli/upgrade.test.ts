@@ -119,7 +119,7 @@ testWith(
     app.close()
     expect(await within(body, 'the end of the download')).toBe('before after')
   },
-  30_000,
+  60_000,
 )
 
 describe('a new program that does not start', () => {

@@ -85,5 +85,5 @@ test.each<Cut>(['end', 'reset'])(
     expect(server.getStats()).toMatchObject({ connections: 0, activeSubdomains: 0, pendingResponses: 0 })
     await eventually(() => proxy.connectionCount === 0, 'all carriers to be closed')
   },
-  30_000,
+  60_000,
 )

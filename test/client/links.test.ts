@@ -166,7 +166,7 @@ describe('links', () => {
     await small.until('small')
     expect(client.getState()).toBe('connected')
     for (const { socket } of [down, up, small]) socket.terminate()
-  }, 20_000)
+  }, 60_000)
 
   test('are not needed: behind a proxy that lets only WebSockets pass all goes over the carrier', async () => {
     await using live = await startLinked()

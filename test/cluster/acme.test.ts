@@ -103,5 +103,5 @@ for (const program of ['redis-server', 'valkey-server'] as const)
           for (const server of cluster.servers) await server.stop()
           for (const store of stores) await store.close()
         }
-      }, 30_000)
+      }, 60_000)
   })

@@ -203,5 +203,5 @@ for (const program of ['redis-server', 'valkey-server'] as const)
       } finally {
         for (const directory of directories) await directory.close()
       }
-    }, 20_000)
+    }, 60_000)
   })

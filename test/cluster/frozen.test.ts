@@ -118,7 +118,7 @@ for (const isDirectoryThere of [true, false])
       await at.far.freeze()
       expect(await within(visit.outcome, 'the end of the answer')).toBe('ECONNRESET')
     },
-    30_000,
+    60_000,
   )
 
 testWith(
@@ -138,7 +138,7 @@ testWith(
     expect(await within(visit.outcome, 'an answer')).toBe('complete')
     expect(visit.status).toBe(502)
   },
-  30_000,
+  60_000,
 )
 
 testWith(
@@ -162,7 +162,7 @@ testWith(
     expect(await visitor.closed()).toBeInstanceOf(Error)
     expect(visitor.hasEnded).toBeFalse()
   },
-  30_000,
+  60_000,
 )
 
 for (const isDirectoryThere of [true, false])
@@ -177,7 +177,7 @@ for (const isDirectoryThere of [true, false])
       send('data: 2\n\n')
       await visit.until('data: 2\n\n')
     },
-    30_000,
+    60_000,
   )
 
 test('a server that stops finishes what is under way by other servers, also when it takes longer than its lease', async () => {
@@ -197,4 +197,4 @@ test('a server that stops finishes what is under way by other servers, also when
   expect(await within(visit.outcome, 'the end of the answer')).toBe('complete')
   expect(visit.text).toBe('halfwhole')
   await stopped
-}, 30_000)
+}, 60_000)

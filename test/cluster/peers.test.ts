@@ -213,7 +213,7 @@ test('a server that takes connections and says nothing holds a request up for a 
   } finally {
     frozen.stop(true)
   }
-}, 30_000)
+}, 60_000)
 
 test.each([
   ['no URL', 'hello world'],

@@ -130,7 +130,7 @@ function suite(directories: () => Promise<Directories>): void {
     const app = await origin.accept()
     await visitor.send('hello')
     await app.until('hello')
-  }, 20_000)
+  }, 60_000)
 
   test('a name is held once in the whole cluster', async () => {
     await using kept = await directories()

@@ -87,7 +87,7 @@ test.each(['requests', 'raw visitors'])(
     }
     expect(origin.connections).toHaveLength(kind === 'requests' ? 0 : 1)
   },
-  20_000,
+  60_000,
 )
 
 test.each([PEER_PROTOCOL, RAW_PROTOCOL])('each connection gets a number of its own: %s', async protocol => {

@@ -63,7 +63,7 @@ for (const program of ['redis-server', 'valkey-server'] as const)
       }
       await Promise.all(open.map(directory => directory.close()))
       expect(redis.port).not.toBe(tlsPort)
-    }, 30_000)
+    }, 60_000)
 
     test('by Sentinel: when the first one is killed, the servers go on with the second', async () => {
       await using dir = await folder('redis-sentinel')
@@ -115,5 +115,5 @@ for (const program of ['redis-server', 'valkey-server'] as const)
         sentinel.kill('SIGKILL')
         await sentinel.exited
       }
-    }, 30_000)
+    }, 60_000)
   })

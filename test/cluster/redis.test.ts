@@ -197,7 +197,7 @@ for (const program of ['redis-server', 'valkey-server'] as const)
       } finally {
         for (const directory of directories) await directory.close()
       }
-    }, 20_000)
+    }, 60_000)
   })
 
 test.each([['http://127.0.0.1'], ['redis://'], ['redis://host/x'], ['127.0.0.1:6379'], ['sentinel://host']])(

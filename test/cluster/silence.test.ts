@@ -83,7 +83,7 @@ for (const program of ['redis-server', 'valkey-server'] as const)
       } finally {
         for (const directory of directories) await directory.close()
       }
-    }, 20_000)
+    }, 60_000)
 
     test('the connection that listens is made anew with a sign of life', async () => {
       await using redis = await Redis.start(program)
@@ -98,5 +98,5 @@ for (const program of ['redis-server', 'valkey-server'] as const)
       await again.promise
       expect((await directory.beat(node, times, 0)).highestEpoch).toBeGreaterThan(0)
       await directory.close()
-    }, 20_000)
+    }, 60_000)
   })

@@ -125,4 +125,4 @@ test.concurrent('by RST in the middle of an upload that the app does not take', 
   expect(raw.tunnel.server.getStats().pendingResponses).toBe(0)
   app.socket.resume()
   expect(await app.closed()).toBeInstanceOf(Error)
-}, 10_000)
+}, 60_000)

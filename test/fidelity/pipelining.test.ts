@@ -122,7 +122,7 @@ test('a visitor that pipelines and never reads is served only as much as it take
     await visitor.until('\r\n\r\n')
     await visitor.exactly(100_000)
   }
-}, 30_000)
+}, 60_000)
 
 test('what is pipelined behind a request that waits is read only up to its limit', async () => {
   await using raw = await rawTunnel({ server: { limits: { maxPipelinedBytes: 10_000 } } })
@@ -147,7 +147,7 @@ test('what is pipelined behind a request that waits is read only up to its limit
   }
   expect(isStuck).toBe(true)
   app.socket.terminate()
-}, 15_000)
+}, 60_000)
 
 test('more of them than one turn of the event loop works off are all answered in order, also behind FIN', async () => {
   await using tunnel = await startTunnel({ fetch: async request => new Response(await request.text()) })

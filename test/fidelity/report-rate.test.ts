@@ -98,7 +98,7 @@ test('without a rate each is reported by itself, however many there are', async 
 test('requests under way are among the counts, and end with the connection', async () => {
   const asked: (() => void)[] = []
   const fetch = () => new Promise<Response>(resolve => void asked.push(() => resolve(new Response('late'))))
-  await using tunnel = await limited({ fetch, reconnect: false }, { drainTimeoutMs: 50 })
+  await using tunnel = await limited({ fetch, reconnect: false, reportRate: 1 }, { drainTimeoutMs: 50 })
   const books = new Books(tunnel, 'client')
   const visitors = Array.from({ length: 20 }, () => ask(tunnel.port, tunnel.host).catch(() => undefined))
   await eventually(() => asked.length === 20 && books.underWay > 0, 'requests under way')

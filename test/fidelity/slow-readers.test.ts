@@ -22,7 +22,7 @@ for (const [name, lines] of [
     await visitor.until('\r\n\r\n')
     expect((await visitor.exactly(BODY.length)) === BODY).toBe(true)
     await sending
-  }, 20_000)
+  }, 60_000)
 }
 
 test.concurrent('the tail of an answer waits as well', async () => {
@@ -39,4 +39,4 @@ test.concurrent('the tail of an answer waits as well', async () => {
   visitor.socket.resume()
   await visitor.until('\r\n\r\n')
   expect((await visitor.exactly(body.length)) === body).toBe(true)
-}, 20_000)
+}, 60_000)

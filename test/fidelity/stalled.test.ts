@@ -126,7 +126,7 @@ test.concurrent('a visitor that reads slowly is not cut', async () => {
   }
   expect(performance.now() - began).toBeGreaterThan(2 * SEND_TIMEOUT_MS)
   await sending
-}, 20_000)
+}, 60_000)
 
 test.concurrent('an app that stops reading a request is cut, and the visitor learns of it', async () => {
   await using raw = await limitedTunnel()
@@ -179,4 +179,4 @@ test.concurrent('an app that reads slowly is not cut', async () => {
   await app.send(ok('all of it'))
   await visitor.until('all of it')
   await sending
-}, 20_000)
+}, 60_000)

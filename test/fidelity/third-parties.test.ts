@@ -5,9 +5,9 @@ import { createHash } from 'node:crypto'
 import { chmod, mkdtemp, rm } from 'node:fs/promises'
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { createServer as createNetServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { describeWith } from '../support/needs.ts'
+import { freePort } from '../support/ports.ts'
 import { type LiveTunnel, startTunnel } from '../support/tunnel.ts'
 
 const sha256 = (bytes: Uint8Array): string => createHash('sha256').update(bytes).digest('hex')
@@ -128,7 +128,7 @@ describeWith(['curl'], 'curl', () => {
     expect(
       sha256((await run('curl', '--limit-rate', '1500K', '-H', 'Connection: close', ...at('/random'))).bytes),
     ).toBe(sha256(RANDOM))
-  }, 15_000)
+  }, 60_000)
 
   test('trailers and early hints', async () => {
     expect((await run('curl', '-i', '--raw', ...at('/trailers'))).out).toEndWith(
@@ -195,7 +195,7 @@ describeWith(['node'], "Node's fetch (undici)", () => {
 
 describeWith(['nginx'], 'nginx as the app', () => {
   test('files, ranges, 304, HEAD, and keep-alive that it ends after a few requests', async () => {
-    const port = await freePort()
+    const port = freePort()
     await Bun.write(
       `${folder}/nginx.conf`,
       `daemon off; worker_processes 1; pid ${folder}/nginx.pid; error_log /dev/null;
@@ -238,7 +238,7 @@ describeWith(['nginx'], 'nginx as the app', () => {
       nginx.kill()
       await nginx.exited
     }
-  }, 15_000)
+  }, 60_000)
 })
 
 describeWith(['wrk'], 'wrk', () => {
@@ -259,11 +259,3 @@ describeWith(['wrk'], 'wrk', () => {
     expect(out).not.toContain('Non-2xx')
   })
 })
-
-async function freePort(): Promise<number> {
-  const server = createNetServer()
-  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
-  const { port } = server.address() as AddressInfo // it listens on a port
-  await new Promise(resolve => server.close(resolve))
-  return port
-}

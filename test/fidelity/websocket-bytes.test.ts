@@ -134,7 +134,7 @@ test('an app that ends while the visitor is slow to read still hears the visitor
   await both.visitor.exactly(size)
   both.visitor.socket.end()
   expect(await both.visitor.closed()).toBeUndefined()
-}, 15_000)
+}, 60_000)
 
 test('the tail of a WebSocket that the visitor has not taken does not shut it up', async () => {
   await using both = await switched()

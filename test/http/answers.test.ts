@@ -3,6 +3,7 @@
 import { expect, test } from 'bun:test'
 import { BodyFramer } from '../../src/http/body.ts'
 import { parseResponseHead, ResponseHead } from '../../src/http/head.ts'
+import { workedMs } from '../support/within.ts'
 import { ANSWERS, type AnswerVector } from '../vectors/answers.ts'
 
 const limits = { maxHeadBytes: 600, maxHeaderCount: 8 }
@@ -165,12 +166,12 @@ test('a loose head that arrives byte by byte is not read again and again', () =>
   const own = { maxHeadBytes: 65_536, maxHeaderCount: 200 }
   const bytes = Buffer.from(`HTTP/1.1 200 OK\n${`X: ${'y'.repeat(600)}\n`.repeat(100)}\n`)
   const head = new ResponseHead(true)
-  const since = performance.now()
+  const since = workedMs()
   for (let end = 1; end < bytes.length; end++)
     expect(parseResponseHead(head, bytes, 0, end, own, 'GET')).toBe(0)
   expect(parseResponseHead(head, bytes, 0, bytes.length, own, 'GET')).toBe(bytes.length)
   // Each byte twice takes tens of milliseconds, all of them each time a minute.
-  expect(performance.now() - since).toBeLessThan(5_000)
+  expect(workedMs() - since).toBeLessThan(5_000)
 })
 
 test('a tolerant framer makes strict chunks of what an app means, wherever a body is cut', () => {
@@ -209,8 +210,8 @@ test('a head of blanks, folds or lengths takes no time', () => {
     'Host: a\nX: y\n'.repeat(25_000),
   ]) {
     const bytes = Buffer.from(`HTTP/1.1 200 OK\n${lines}\n`)
-    const since = performance.now()
+    const since = workedMs()
     expect(parseResponseHead(new ResponseHead(true), bytes, 0, bytes.length, own, 'GET')).not.toBe(0)
-    expect(performance.now() - since).toBeLessThan(1_000)
+    expect(workedMs() - since).toBeLessThan(1_000)
   }
 })

@@ -5,6 +5,7 @@ import { findCookie } from '../../src/http/cookie.ts'
 import { parseRequestHead, RequestHead } from '../../src/http/head.ts'
 import { DEFAULT_LIMITS } from '../../src/server/settings/options.ts'
 import { FUZZ, Random } from '../support/random.ts'
+import { workedMs } from '../support/within.ts'
 
 function headOf(lines: readonly string[], moved = 0): RequestHead {
   const head = new RequestHead()
@@ -79,7 +80,7 @@ test('random lines, against the naive reading', () => {
 
 test('a head full of cookies is gone through once', () => {
   const head = headOf([`Cookie: ${'id=1;'.repeat(12_000)}`])
-  const startedAt = performance.now()
+  const startedAt = workedMs()
   expect(all(head, 'id').length).toBe(12_000)
-  expect(performance.now() - startedAt).toBeLessThan(500)
+  expect(workedMs() - startedAt).toBeLessThan(500)
 })

@@ -6,6 +6,7 @@ import { HpackDecoder } from '../../src/http2/hpack-decoder.ts'
 import { HpackEncoder, maxBlockBytes } from '../../src/http2/hpack-encoder.ts'
 import { type NaiveField, NaiveTable, naiveDecode, naiveEncode } from '../support/naive-hpack.ts'
 import { countInputs, FUZZ, Random } from '../support/random.ts'
+import { workedMs } from '../support/within.ts'
 import vectors from '../vectors/http2.json' with { type: 'json' }
 import appendix from '../vectors/rfc7541.json' with { type: 'json' }
 
@@ -296,8 +297,8 @@ describe('a bomb', () => {
     const decoder = new HpackDecoder({ maxListBytes: 4096 })
     const bomb = new Uint8Array(300_000)
     for (let at = 0; at < bomb.length; at += 4) bomb.set([0x20, 0x3f, 0xe1, 0x1f], at)
-    const before = performance.now()
+    const before = workedMs()
     expect(decode(decoder, bomb)).toEqual([])
-    expect(performance.now() - before).toBeLessThan(1000)
+    expect(workedMs() - before).toBeLessThan(1000)
   })
 })

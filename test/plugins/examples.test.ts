@@ -37,4 +37,4 @@ test('each contract has an example, which is well-typed and runs', async () => {
   } finally {
     await rm(folder, { recursive: true })
   }
-}, 30_000)
+}, 60_000)

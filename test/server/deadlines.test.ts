@@ -2,6 +2,7 @@
 
 import { expect, test } from 'bun:test'
 import { Deadlines } from '../../src/server/limits/deadlines.ts'
+import { within } from '../support/within.ts'
 
 class Watched {
   dueTick = 0
@@ -33,10 +34,9 @@ test('each expires once, not before its time, and not when disarmed, replaced or
   deadlines.arm(never!, 0)
   deadlines.disarm(disarmed!)
   deadlines.forget(forgotten!)
-  await short!.done
-  await long!.done
+  await within(short!.done, 'the first')
+  await within(long!.done, 'the second')
   expect(performance.now() - armedAt).toBeGreaterThanOrEqual(395)
-  expect(performance.now() - armedAt).toBeLessThan(1_500)
   expect(early).toBe(0)
   deadlines.stop()
 })

@@ -213,7 +213,7 @@ test('a connection whose TLS handshake ends after the stop began is closed after
   expect(await busy).toBe('late')
   await stopped
   await client.disconnect()
-}, 20_000)
+}, 60_000)
 
 // Two seconds: until the server gives up waiting for the visitor.
 test.each(['', 'PROXY TCP4 203.0.113.7 192.0.2.1 5000 80\r\n'])(

@@ -115,4 +115,4 @@ test('of a visitor of HTTP/1.1 that was answered, or refused in the middle of it
     const { takenBytes } = await floodBehindTheEnd(socket, Buffer.from(request))
     expect(takenBytes).toBeLessThan(MOST_BYTES_1_1)
   }
-}, 20_000)
+}, 60_000)

@@ -66,4 +66,4 @@ test('a visitor that says nothing yet has the time of an idle connection: before
     expect(head[':status']).toBe(200)
     session.destroy()
   }
-}, 10_000)
+}, 60_000)

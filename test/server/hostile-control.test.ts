@@ -180,7 +180,7 @@ test('one that watches and reads nothing is not cut for what visitors ask, and i
   expect(told()).toBeLessThan(1_200)
   expect(client.destroyed).toBe(false)
   client.destroy()
-}, 30_000)
+}, 60_000)
 
 test('a stream of frames one byte a time is a session like any other', async () => {
   const slow = await SpeakingClient.connect(server.port)

@@ -70,6 +70,6 @@ describeWith(['haproxy'], 'HAProxy in front, as documented', () => {
         await rm(pem)
       }
     },
-    15_000,
+    60_000,
   )
 })

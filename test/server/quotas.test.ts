@@ -22,6 +22,7 @@ import { type RawConnection, rawDial } from '../support/raw.ts'
 import { ServerProcess } from '../support/server-process.ts'
 import { control, SpeakingClient } from '../support/speaker.ts'
 import { startServer } from '../support/tunnel.ts'
+import { workedMs } from '../support/within.ts'
 
 const here = () => new Response('here')
 
@@ -229,14 +230,14 @@ describe('ports', () => {
       throw new Error('no port is free')
     }
     const host = { tunnels, terms: settings, open: { tcp: open, udp: open } }
-    const startedAt = performance.now()
+    const startedAt = workedMs()
     for (let ref = 0; ref < 1_000; ref++) {
       expect(await claim({ type: 'register', ref, kind: 'tcp' }, { rule: ANYTHING, holder }, host)).toBe(
         'CLIENT_LIMIT',
       )
     }
     // 7.3 s when each of the 10,000 was tried; some 10 ms now.
-    expect(performance.now() - startedAt).toBeLessThan(1_500)
+    expect(workedMs() - startedAt).toBeLessThan(1_500)
   })
 
   test('a holder that has nothing between two tries is not forgotten: what it gets next would be counted apart', async () => {

@@ -429,7 +429,7 @@ describe('certificates', () => {
     await knocking
     expect(seen).toEqual(new Set(['one.test', 'other.test']))
     await server.stop()
-  }, 30_000)
+  }, 60_000)
 
   test('one that cannot be used changes nothing', async () => {
     const server = await startServer({ tls: one, domains: ['first.test'] })

@@ -51,7 +51,7 @@ class Client {
         tunnels,
         quotas,
         servers: undefined,
-        parts: { appsOf: undefined, rewriting: undefined, connecting: undefined },
+        parts: { appsOf: undefined, before: upstream => upstream, connecting: undefined },
         isTrusted: () => false,
         failed(error) {
           throw error

@@ -48,7 +48,7 @@ test.skipIf(process.platform !== 'linux').each([
     })
     expect([...outcomes]).toEqual(['ECONNREFUSED'])
   },
-  30_000,
+  60_000,
 )
 
 test('a name under .localhost is this machine for requests and for the watch', async () => {

@@ -4,7 +4,7 @@ import type { Events } from '../../src/events.ts'
 import { within } from './within.ts'
 
 /** Failure only: a busy machine needs many times what is usual. */
-const DEADLINE_MS = 15_000
+const DEADLINE_MS = 20_000
 
 /** The next `event`. */
 export function next<EventMap extends object, Name extends keyof EventMap>(

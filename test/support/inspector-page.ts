@@ -70,7 +70,7 @@ export class InspectorPage implements AsyncDisposable {
           })
     const page = await context.newPage()
     // Below that of the test: what is missing is named then.
-    page.setDefaultTimeout(8_000)
+    page.setDefaultTimeout(20_000)
     page.on('pageerror', error => this.#errors.push(error))
     await page.goto(this.client.inspectorUrl ?? '')
     await page.locator('.live', { hasText: 'Live' }).waitFor()

@@ -4,15 +4,20 @@
 const FIRST_PORT = 10_000
 const PORTS = 10_000
 
-/** Returns a port that was free a moment ago, and that the system gives to nobody who asks for any. */
+/**
+ * Returns a port that was free a moment ago, and that the system gives to nobody who asks for any. No other test gets it from
+ * here as long as this process runs: each port has a unix socket without a file that stands for it.
+ */
 export function freePort(): number {
+  const socket = { data() {} }
   for (;;) {
     const port = FIRST_PORT + Math.floor(Math.random() * PORTS)
     try {
-      Bun.listen({ hostname: '127.0.0.1', port, socket: { data() {} } }).stop(true)
+      if (process.platform === 'linux') Bun.listen({ unix: `\0localtunnels-test-${port}`, socket }).unref()
+      Bun.listen({ hostname: '127.0.0.1', port, socket }).stop(true)
       return port
     } catch {
-      // Something listens there: another one is tried.
+      // It is another test's, or something listens there: another one is tried.
     }
   }
 }

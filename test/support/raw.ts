@@ -4,7 +4,7 @@ import type { Socket, SocketHandler } from '../../src/socket.ts'
 import { dialBun, listenBun } from '../../src/sockets/bun.ts'
 
 /** Failure only: a busy machine needs many times what is usual. */
-const DEADLINE_MS = 15_000
+const DEADLINE_MS = 20_000
 
 /** One raw connection: collects what arrives; waiting is for bytes, FIN or the end, never for time. */
 export class RawConnection {

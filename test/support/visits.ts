@@ -12,7 +12,7 @@ export interface Latencies {
 
 const PAUSE_MS = 5
 /** An answer that takes longer is a failure. */
-const DEADLINE_MS = 15_000
+const DEADLINE_MS = 20_000
 
 /** Asks for as long as told, each time on a new connection; rejects when an answer is not a 200, or is not complete. */
 export async function visits(

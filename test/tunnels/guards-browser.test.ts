@@ -81,7 +81,7 @@ describeWith(['chromium'], 'in a browser', () => {
     expect(await browser.run("fetch('/start').then(answer => answer.status)")).toBe('401')
     await browser.open(`${base}/start`)
     expect(await title()).toBe('Password needed')
-  }, 20_000)
+  }, 60_000)
 
   test('a link that works once is spent by its button', async () => {
     const tunnel = await client.http({ fetch: app, subdomain: 'shop', guard: { links: true } })
@@ -92,7 +92,7 @@ describeWith(['chromium'], 'in a browser', () => {
     expect(await browser.run('location.pathname')).toBe('/preview')
     await browser.open(url)
     expect(await text()).toContain('LINK_REFUSED')
-  }, 20_000)
+  }, 60_000)
 
   test('a login at an OpenID Connect provider', async () => {
     await client.http({
@@ -105,7 +105,7 @@ describeWith(['chromium'], 'in a browser', () => {
     await signInAs('anna@example.com')
     expect(await browser.run('location.href')).toBe(`${base}/page`)
     expect(await text()).toBe('/page null anna@example.com')
-  }, 20_000)
+  }, 60_000)
 
   const both = () =>
     client.http({
@@ -125,7 +125,7 @@ describeWith(['chromium'], 'in a browser', () => {
     await signInAs('anna@example.com')
     expect(await browser.run('location.href')).toBe(`${base}/start?a=1`)
     expect(await text()).toBe('/start null anna@example.com')
-  }, 20_000)
+  }, 60_000)
 
   test('a person whose account is refused signs in with another one, although the provider still knows the first', async () => {
     const login = { issuer: openId.issuer, emails: ['*@example.com'] }
@@ -136,7 +136,7 @@ describeWith(['chromium'], 'in a browser', () => {
     await browser.follow("document.querySelector('a').click()")
     await signInAs('anna@example.com')
     expect(await text()).toBe('/start null anna@example.com')
-  }, 30_000)
+  }, 60_000)
 
   test('of a password and a login a person chooses the password', async () => {
     await both()
@@ -148,7 +148,7 @@ describeWith(['chromium'], 'in a browser', () => {
     await browser.follow(`document.activeElement.value='${PASSWORD}';document.forms[0].requestSubmit()`)
     expect(await browser.run('location.href')).toBe(`${base}/start?a=1`)
     expect(await text()).toBe('/start null null')
-  }, 20_000)
+  }, 60_000)
 
   test('the forms lead into an app that sends its visitors on to another site', async () => {
     using elsewhere = Bun.serve({
@@ -167,7 +167,7 @@ describeWith(['chromium'], 'in a browser', () => {
     await browser.open(tunnel.link({ path: '/away', once: true }).url)
     await browser.follow('document.forms[0].requestSubmit()')
     expect(await browser.run('location.href')).toBe(away)
-  }, 20_000)
+  }, 60_000)
 
   test('the page with both fits a phone of 320 pixels, and what is on it has names', async () => {
     await client.http({
@@ -184,5 +184,5 @@ describeWith(['chromium'], 'in a browser', () => {
       `link Sign in with ${new URL(LONG_ISSUER).host}`,
       'textbox Password',
     ])
-  }, 20_000)
+  }, 60_000)
 })

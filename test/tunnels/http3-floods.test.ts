@@ -14,6 +14,8 @@ const FLOOD_MS = 1_000
 const LEAVING_MS = 3_000
 /** Each of a hundred streams may have a quarter of a megabyte on its way. */
 const UNREAD_CONNECTIONS = 2
+/** An honest visitor has its response in this time, as long as nothing waits in vain. */
+const ANSWERED_MS = 10_000
 /** 70 MB are there without any visitor. */
 const MOST_MB = 350
 
@@ -65,6 +67,7 @@ describe.skipIf(GO === null)('HTTP/3 under (needs Go, for an attacker)', () => {
           const answer = await within(
             fetch(url, { headers: { host }, tls: { rejectUnauthorized: false } }),
             'an answer by TCP',
+            ANSWERED_MS,
           )
           return `${answer.status} ${await answer.text()}`
         }
@@ -84,7 +87,7 @@ describe.skipIf(GO === null)('HTTP/3 under (needs Go, for an attacker)', () => {
         )
         while (flood.exitCode === null) {
           expect(await ask()).toBe('200 hello')
-          expect(await within(visitor.ask({}), 'an answer by QUIC')).toMatchObject({
+          expect(await within(visitor.ask({}), 'an answer by QUIC', ANSWERED_MS)).toMatchObject({
             body: 'hello',
             error: '',
           })

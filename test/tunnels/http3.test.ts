@@ -1,6 +1,6 @@
 // HTTP/3 through a whole tunnel: a visitor made of quic-go, and apps that write bytes.
 
-import { beforeAll, describe, expect, test } from 'bun:test'
+import { beforeAll, describe, expect, spyOn, test } from 'bun:test'
 import { createHash } from 'node:crypto'
 import { once } from 'node:events'
 import { createServer } from 'node:http'
@@ -356,4 +356,21 @@ test('http3 without TLS, with PROXY headers, and on a port that is in use', asyn
   const refused = await reloaded.reload({ tls, http3: true }).catch((cause: unknown) => cause)
   expect(String(refused)).toContain('http3')
   await reloaded.stop()
+})
+
+test("a port of the system's choice is one that is free for UDP, too", async () => {
+  const { listen } = Bun
+  const taken: Bun.udp.Socket<'buffer'>[] = []
+  // Another program is quicker: it takes the UDP port of each number that the server gets, three times.
+  const listening = spyOn(Bun, 'listen').mockImplementation(((options: Bun.TCPSocketListenOptions) => {
+    const listener = listen(options)
+    const { hostname } = options
+    if (taken.length < 3) void Bun.udpSocket({ hostname, port: listener.port }).then(one => taken.push(one))
+    return listener
+  }) as typeof Bun.listen)
+  await using server = await startServer({ host: '127.0.0.1', tls, http3: true })
+  listening.mockRestore()
+  expect(taken.map(({ port }) => port)).not.toContain(server.port)
+  expect(() => Bun.udpSocket({ hostname: '127.0.0.1', port: server.port })).toThrow('EADDRINUSE')
+  for (const one of taken) one.close()
 })

@@ -299,7 +299,7 @@ test('it comes back after the server was away, on the same port, and connections
   await converse(visitor, origin)
   expect(second.port).toBe(serverPort)
   expect(new URL(db.url).port).toBe(`${port}`)
-}, 20_000)
+}, 60_000)
 
 test('a token that is taken back ends what it has connected', async () => {
   await using site_ = await site()
@@ -351,6 +351,9 @@ test('what is for public addresses is refused for a private one, and a name is h
     { routes: { '/api': 1 } },
     { hostHeader: 'rewrite' },
     { hosts: ['www.customer.example'] },
+    { addPrefix: '/app' },
+    { responseTimeoutMs: 1_000 },
+    { away: { text: 'Back soon' } },
   ])
     expect(await codeOf(other.http({ port: 1, private: 'db2', ...options }))).toBe('OPTION_INVALID')
   expect(await codeOf(other.tcp({ port: 1, private: 'db2', remotePort: 20_000 }))).toBe('OPTION_INVALID')

@@ -170,4 +170,4 @@ test('Vite: pages, and the WebSocket of its client', async () => {
   socket.once('message', (data: Buffer) => resolve(data.toString())).once('error', reject)
   expect(await promise).toBe('{"type":"connected"}')
   socket.close()
-}, 20_000)
+}, 60_000)

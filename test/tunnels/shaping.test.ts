@@ -161,7 +161,7 @@ test("a token's bandwidth is shared by its tunnels, and an address has its own",
   expect(shared).toBeGreaterThan(2 * LEAST_MS)
   expect(own).toBeGreaterThan(2 * LEAST_MS)
   await Promise.all([anna.disconnect(), ben.disconnect()])
-}, 20_000)
+}, 60_000)
 
 test('a visitor that leaves in the middle leaves nothing behind', async () => {
   await using tunnel = await startTunnel(

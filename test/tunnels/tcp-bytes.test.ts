@@ -99,7 +99,7 @@ describe('bytes', () => {
     // Counted once the connection is closed at the server, too.
     await eventually(() => live.server.getStats().rawVisitors === 0, 'the end')
     expect(live.server.getStats().bytesOut).toBeGreaterThanOrEqual(100 * MB)
-  }, 30_000)
+  }, 60_000)
 
   test('the visitor ends at once, and still gets all that the service has to say', async () => {
     await using service = await serve()
@@ -209,7 +209,7 @@ describe('who reads slowly', () => {
     expect(sent).toBeLessThan(MOST_BYTES)
     expect(live.server.getStats().rawVisitors).toBe(2)
     visitor.destroy()
-  }, 20_000)
+  }, 60_000)
 
   test('a service that does not read stops the visitor, and nobody else', async () => {
     await using service = await serve()
@@ -221,7 +221,7 @@ describe('who reads slowly', () => {
     const sent = await sentUntilStopped(visitor, trip)
     expect(sent).toBeLessThan(MOST_BYTES)
     atService.destroy()
-  }, 20_000)
+  }, 60_000)
 })
 
 test('1,000 connections at once, each with bytes of its own', async () => {
@@ -244,4 +244,4 @@ test('1,000 connections at once, each with bytes of its own', async () => {
   )
   expect(answers).toEqual(visitors.map((_visitor, number) => `visitor ${number}`))
   await eventually(() => live.server.getStats().rawVisitors === 0, 'all to be gone')
-}, 30_000)
+}, 60_000)

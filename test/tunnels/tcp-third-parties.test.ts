@@ -110,7 +110,7 @@ describeWith(SSH, 'ssh', () => {
       // The command ends when its input does, although its output goes on: half-close through ssh itself.
       expect(printed(await run([...ssh, 'wc -c'], {}, text))).toBe(`${text.length}`)
     },
-    30_000,
+    60_000,
   )
 
   test('copies files, and carries several sessions at once', async () => {
@@ -126,7 +126,7 @@ describeWith(SSH, 'ssh', () => {
       numbers.map(number => run(['ssh', ...sshd.options, '-p', `${live.port}`, login, `echo ${number}`])),
     )
     expect(outputs.map(printed)).toEqual(numbers.map(String))
-  }, 30_000)
+  }, 60_000)
 })
 
 // ── git ────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -170,7 +170,7 @@ describeWith(['git'], 'git', () => {
       printed(await run([...clone, '-q', `${sshd.folder}/clone`], { ...GIT, GIT_SSH_COMMAND }))
       expect(await headOf(`${sshd.folder}/clone`)).toBe(head)
     },
-    30_000,
+    60_000,
   )
 
   test('clones and fetches over git://', async () => {
@@ -199,7 +199,7 @@ describeWith(['git'], 'git', () => {
     printed(await run([...documented('git clone git', live.port), '-q', `${files.path}/clone`], GIT))
     expect(await headOf(`${files.path}/clone`)).toBe(head)
     printed(await run(['git', '-C', `${files.path}/clone`, 'fetch', '-q'], GIT))
-  }, 30_000)
+  }, 60_000)
 })
 
 // ── PostgreSQL ─────────────────────────────────────────────────────────────────────────────────────────────────
@@ -279,7 +279,7 @@ describeWith(['redis-server', 'redis-cli'], 'Redis', () => {
       expect(printed(await run([...cli, '--pipe'], {}, commands))).toContain('errors: 0, replies: 10000')
       expect(printed(await run([...cli, 'dbsize']))).toBe('10001')
     },
-    30_000,
+    60_000,
   )
 })
 
@@ -308,7 +308,7 @@ describeWith(['iperf3'], 'iperf3', () => {
       expect(end.sum_received.bytes).toBeGreaterThan(0)
       expect(end.sum_received.bytes).toBeLessThanOrEqual(end.sum_sent.bytes)
     },
-    30_000,
+    60_000,
   )
 })
 
@@ -353,7 +353,7 @@ describeWith(['curl'], 'curl', () => {
       const { out } = await run(['curl', ...flags, `https://localhost:${live.port}/secret`])
       expect(out).toBe('/secret\n'.repeat(50_000))
     },
-    15_000,
+    60_000,
   )
 })
 
@@ -423,5 +423,5 @@ describeWith(['vsftpd', 'curl'], 'FTP', () => {
     expect(await Bun.file(`${files.path}/got`).bytes()).toEqual(new Uint8Array(large))
     printed(await run([...curl, '-T', `${files.path}/got`, `${url}/in/sent`]))
     expect(Bun.file(`${files.path}/files/in/sent`).size).toBe(large.length)
-  }, 30_000)
+  }, 60_000)
 })

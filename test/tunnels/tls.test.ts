@@ -442,7 +442,7 @@ describe('hostile visitors', () => {
     }
     expect(await greeting(visit(ends.port, 'one.localhost'))).toContain('<one')
     expect(errors).toEqual([])
-  }, 30_000)
+  }, 60_000)
 })
 
 describe('on the port of the server itself', () => {

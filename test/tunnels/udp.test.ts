@@ -1,11 +1,11 @@
 // UDP tunnels on real sockets: boundaries, who gets which answer, what is dropped and counted, flows that end.
 
 import { expect, test } from 'bun:test'
-import { createSocket } from 'node:dgram'
 import { connect, createServer, type Socket } from 'node:net'
 import { TunnelClient, type TunnelClientOptions, type TunnelServer } from '../../src/index.ts'
 import { DatagramVisitor, datagramApp, seenBy } from '../support/datagrams.ts'
 import { codeOf, eventually, next, until } from '../support/events.ts'
+import { freePort } from '../support/ports.ts'
 import { TcpProxy } from '../support/tcp-proxy.ts'
 import { startServer } from '../support/tunnel.ts'
 import { within } from '../support/within.ts'
@@ -339,7 +339,7 @@ test('ports: outside, taken by another program, none at all; options that cannot
 
 test('a token opens the kinds and UDP ports of its rule', async () => {
   await using app = await datagramApp()
-  const [{ port: open }, { port: shut }] = [await freePort(), await freePort()]
+  const [open, shut] = [freePort(), freePort()]
   await using server = await startServer({
     udpPorts: `${open},${shut}`,
     tokens: [
@@ -355,14 +355,6 @@ test('a token opens the kinds and UDP ports of its rule', async () => {
   expect(await ask('dns', shut)).toBe('NOT_ALLOWED')
   expect(await ask('dns', open)).toBe('resolved')
 })
-
-async function freePort(): Promise<{ port: number }> {
-  const socket = createSocket('udp4')
-  await new Promise<void>(resolve => socket.bind(0, '127.0.0.1', resolve))
-  const { port } = socket.address()
-  await new Promise<void>(resolve => socket.close(() => resolve()))
-  return { port }
-}
 
 test('the JSON wire has no datagrams: KIND_REFUSED', async () => {
   await using server = await startServer()

@@ -339,7 +339,7 @@ describeWith(['chromium', 'certutil', 'pk12util'], 'in Chromium', () => {
     // It asks once more by itself, which may go by a connection to the same address that was not asked either.
     if ((await load()) !== 'anna@example.com') expect(await load()).toBe('anna@example.com')
     expect(await load()).toBe('anna@example.com')
-  }, 30_000)
+  }, 60_000)
 })
 
 /** One request in HTTP/1.1, and the session of its connection. */

@@ -9,7 +9,7 @@ import { folder } from '../support/programs.ts'
 import { TEST_CERT, TEST_KEY } from '../support/tls.ts'
 import { startServer } from '../support/tunnel.ts'
 
-setDefaultTimeout(20_000)
+setDefaultTimeout(60_000)
 
 describeWith(['chromium', 'nginx'], 'behind nginx', () => {
   test('the page signs in and writes: path kept or removed, with or without a slash, with the Host of the proxy', async () => {

@@ -17,7 +17,7 @@ import { NaiveJsonClient } from '../support/json-client.ts'
 import { describeWith } from '../support/needs.ts'
 import { startServer } from '../support/tunnel.ts'
 
-setDefaultTimeout(20_000)
+setDefaultTimeout(60_000)
 
 const root = resolve(import.meta.dir, '../..')
 const VIEWS = ['Overview', 'Tunnels', 'Clients', 'Traffic', 'Tokens', 'Bans', 'Log', 'Servers']

@@ -14,7 +14,7 @@ import { InspectorApi } from '../support/inspector.ts'
 import { describeWith } from '../support/needs.ts'
 import { startServer } from '../support/tunnel.ts'
 
-setDefaultTimeout(20_000)
+setDefaultTimeout(60_000)
 
 const SECRET = 'whsec of the test'
 const signed = (body: string, secret = SECRET) => ({
@@ -76,7 +76,7 @@ describeWith(['chromium'], 'in a browser', () => {
     })
     const context = await browser.newContext({ viewport: { width: 1280, height: 800 } })
     page = await context.newPage()
-    page.setDefaultTimeout(8_000)
+    page.setDefaultTimeout(20_000)
     page.on('pageerror', error => {
       throw error
     })

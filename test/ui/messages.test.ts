@@ -4,7 +4,7 @@ import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import { InspectorPage } from '../support/inspector-page.ts'
 import { describeWith } from '../support/needs.ts'
 
-setDefaultTimeout(30_000)
+setDefaultTimeout(60_000)
 
 const PLACE =
   "(({ scrollTop, scrollHeight, clientHeight }) => ({ top: scrollTop, left: scrollHeight - clientHeight - scrollTop }))(document.querySelector('.mlist'))"

@@ -5,7 +5,7 @@ import { buildPage } from '../../tools/pages.ts'
 import { InspectorPage } from '../support/inspector-page.ts'
 import { describeWith } from '../support/needs.ts'
 
-setDefaultTimeout(30_000)
+setDefaultTimeout(60_000)
 
 test('the page is one file of at most 60 KB on the way', async () => {
   const { html } = await buildPage('inspector')

@@ -9,7 +9,7 @@ import { InspectorPage } from '../support/inspector-page.ts'
 import { describeWith } from '../support/needs.ts'
 import { within } from '../support/within.ts'
 
-setDefaultTimeout(30_000)
+setDefaultTimeout(60_000)
 
 const app = () => Response.json({ ok: true })
 
@@ -77,7 +77,7 @@ describeWith(['chromium'], 'in a browser', () => {
     const [relayed = ''] = (own.client.inspectorUrl ?? '').split('/#')
     expect(own.client.inspectorUrl).toEndWith(token)
     const page = await context.newPage()
-    page.setDefaultTimeout(8_000)
+    page.setDefaultTimeout(20_000)
     await page.goto(url)
     await page.locator('.live', { hasText: 'Live' }).waitFor()
     const visit = (path: string) =>

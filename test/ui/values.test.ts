@@ -6,7 +6,7 @@ import { InspectorApi } from '../support/inspector.ts'
 import { InspectorPage } from '../support/inspector-page.ts'
 import { describeWith } from '../support/needs.ts'
 
-setDefaultTimeout(30_000)
+setDefaultTimeout(60_000)
 
 const SENT =
   '{"id":12345678901234567890,"price":1.0,"a":1,"a":2,"10":"x","9":"y","e":1e400,"gpj":"\u202egpj"}'

@@ -7,7 +7,7 @@ import { TunnelServer } from '../../src/index.ts'
 import { describeWith } from '../support/needs.ts'
 import { app, type VisitorPages, visitorPages } from '../support/visitor-pages.ts'
 
-setDefaultTimeout(30_000)
+setDefaultTimeout(60_000)
 
 const root = resolve(import.meta.dir, '../..')
 const AXE = 'axe.run().then(({ violations }) => violations.map(({ id, nodes }) => id + " " + nodes[0].html))'
@@ -28,7 +28,7 @@ describeWith(['chromium'], 'in a browser', () => {
 
   async function window(options: BrowserContextOptions = {}): Promise<Page> {
     const page = await (await browser.newContext(options)).newPage()
-    page.setDefaultTimeout(8_000)
+    page.setDefaultTimeout(20_000)
     return page
   }
 

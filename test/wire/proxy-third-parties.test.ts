@@ -146,7 +146,7 @@ listen front
     }
     expect(same).toBeGreaterThan(150)
     expect(stricter).toBeGreaterThan(0)
-  }, 30_000)
+  }, 60_000)
 })
 
 describeWith(['nginx'], 'nginx', () => {

@@ -17,11 +17,10 @@ import type {
   OfferedKey,
   Output,
   ReadyEvent,
-  ResponseEvent,
   ServiceEvent,
   Sink,
 } from '../output.ts'
-import { count, cut, formatDuration, formatTime, visible, wrapped } from '../terminal/format.ts'
+import { cut, formatDuration, formatTime, visible, wrapped } from '../terminal/format.ts'
 import type { Palette } from '../terminal/palette.ts'
 import { widthOf } from '../terminal/width.ts'
 import {
@@ -33,6 +32,7 @@ import {
   totalsLine,
   upgradedLine,
 } from './lines.ts'
+import { Status } from './status.ts'
 
 /**
  * The time in milliseconds within which services of one file are usually granted. After it, each is shown by itself.
@@ -58,46 +58,20 @@ const CLEAR_BOTH_LINES = `${CLEAR_LINE}\x1b[1A\x1b[2K`
 const LABEL_COLUMNS = 10
 /** The maximum width of services' names. */
 const MAX_SERVICE_COLUMNS = 20
-/** The time in milliseconds for which the status line says that the URL was copied. */
-const COPIED_MS = 4_000
-/** The maximum number of durations that count, and the minimum number to show a percentile. */
-const [MAX_DURATIONS, MIN_DURATIONS] = [200, 10]
 
 export class TerminalOutput implements Output {
   readonly #out: Sink
   readonly #palette: Palette
   readonly #now: () => Date
   readonly #ticker: ReturnType<typeof setInterval>
-  #connecting: string | undefined
-  #isReady = false
+  readonly #status: Status
   #hasServices = false
-  #isListening = false
-  #url = ''
-  #lostAt: number | undefined
-  /** The apps that accept no connection, by their services, with the time since when. */
-  readonly #down = new Map<string | undefined, { readonly origin: string; readonly atMs: number }>()
-  readonly #known = new Set<string>()
-  #requests = 0
-  #errors = 0
-  /** The durations of the latest requests, in milliseconds. */
-  readonly #durations: number[] = []
-  #connections = 0
-  #openConnections = 0
-  #isDraining = false
   #hasTotals = false
   #isUncounted = false
   /** The services that were granted and not shown yet. */
   readonly #services: ServiceEvent[] = []
   #gathering: ReturnType<typeof setTimeout> | undefined
-  readonly #webSockets = new Set<number>()
-  /** The reasons why ordered certificates are waiting, by their names. */
-  readonly #orders = new Map<string, string>()
-  /** The missing certificates of the server itself, by their names: the first name, and the time of the next order. */
-  readonly #missing = new Map<string, { readonly name: string; readonly retryAtMs: number }>()
-  #domains: readonly string[] = []
   #lastError = ''
-  /** The result of the copy key, and until when the status line shows it. */
-  #copied = { text: '', untilMs: 0 }
   #keys: readonly OfferedKey[] = []
   #drawn = ''
 
@@ -105,7 +79,8 @@ export class TerminalOutput implements Output {
     this.#out = out
     this.#palette = palette
     this.#now = now
-    // For the seconds of an outage, and after a change of width. Writes nothing if the line looks the same.
+    this.#status = new Status(now)
+    // For the seconds of an outage and a changed width; writes nothing when the line would look the same.
     this.#ticker = setInterval(() => this.#drawStatus(), 1_000)
     this.#ticker.unref()
   }
@@ -113,14 +88,15 @@ export class TerminalOutput implements Output {
   event(event: CliEvent): void {
     // The line of a service also says that its app is missing.
     if (event.type !== 'service' && event.type !== 'origin') this.#flushServices()
-    if ('names' in event) this.#orders.delete(String(event.names))
-    this.#noteMissing(event)
+    // The lines compare with what was before.
+    this.#printLines(event)
+    this.#status.take(event)
+    if (event.type !== 'service' && event.type !== 'request') this.#drawStatus()
+  }
+
+  #printLines(event: CliEvent): void {
     switch (event.type) {
-      case 'connecting':
-        this.#connecting = visible(event.server)
-        break
       case 'ready':
-        this.#isReady = true
         this.#isUncounted = event.kind === 'udp' || event.isEnd === true
         this.#print(this.#header(event))
         break
@@ -131,110 +107,50 @@ export class TerminalOutput implements Output {
           this.#flushServices()
           this.#drawStatus()
         }, GATHER_MS)
-        return
+        break
       case 'configured':
         this.#printText({ ...event, inspector: undefined })
         if (event.inspector !== undefined) this.#print(this.#inspectLine(event.inspector))
         this.#print('')
         break
-      case 'removed':
-        this.#known.delete(event.service)
-        this.#down.delete(event.service)
-        this.#printText(event)
-        break
       case 'listening':
-        this.#isListening = true
-        this.#domains = event.domains
         this.#print(this.#listeningHeader(event))
         break
       case 'upgraded':
-        this.#webSockets.add(event.id)
         this.#print(upgradedLine(event, this.#place))
         break
       case 'response':
-        this.#webSockets.delete(event.id)
-        this.#count(event)
         this.#print(responseLine(event, this.#place))
         break
-      case 'request':
-        return
-      case 'suppressed':
-        this.#requests += event.requests
-        this.#errors += event.errors
-        this.#connections += event.opened
-        this.#openConnections += event.opened - event.connections
-        this.#printText(event)
-        break
-      case 'visitorConnected':
-        this.#connections++
-        this.#openConnections++
-        break
       case 'visitorDisconnected':
-        this.#openConnections--
-        this.#print(connectionLine(event, this.#isListening, this.#now(), this.#palette, this.#out.columns))
-        break
-      case 'disconnected':
-        // Open requests ended with the connection, and no more events about them come.
-        this.#openConnections = 0
-        this.#webSockets.clear()
-        break
-      case 'reconnecting':
-        this.#lostAt ??= this.#now().getTime()
+        this.#print(
+          connectionLine(event, this.#status.isListening, this.#now(), this.#palette, this.#out.columns),
+        )
         break
       case 'connected':
-        if (this.#lostAt !== undefined) this.#printEnd(this.#lostAt)
-        this.#lostAt = undefined
-        this.#lastError = ''
-        if (this.#isReady && !this.#hasServices && event.url !== this.#url)
-          this.#print(`  The URL changed: ${this.#bold(event.url)}`)
-        this.#url = event.url
+        this.#tellConnected(event.url)
         break
       case 'origin':
         this.#tellOrigin(event.service, visible(event.origin), event.isUp)
         if (event.service === undefined) this.#lastError = ''
         break
-      case 'draining':
-        this.#isDraining = true
-        this.#printText(event)
-        break
       case 'notice':
-        if (event.code === 'CERTIFICATE_ORDERED') this.#orders.set(String(event.names), event.message)
-        else if (event.code === 'COPIED')
-          this.#copied = { text: event.message, untilMs: this.#now().getTime() + COPIED_MS }
-        else this.#printText(event)
+        // The status line shows these two.
+        if (event.code !== 'CERTIFICATE_ORDERED' && event.code !== 'COPIED') this.#printText(event)
         break
       case 'totals':
         this.#hasTotals = true
         this.#print(`  ${totalsLine(event, this.#isUncounted)}`)
         break
       case 'error':
-        // All attempts of a long outage fail in the same way: the error is printed once, and the status line shows
-        // the outage.
-        if (event.service !== undefined || outageOf(event) !== this.#lastError || this.#isListening)
+        // Every try of a long outage fails in the same way: the error is printed once, the status line shows the outage.
+        if (event.service !== undefined || outageOf(event) !== this.#lastError || this.#status.isListening)
           this.#printText(event)
         if (event.service === undefined) this.#lastError = outageOf(event)
         break
       default:
         this.#printText(event)
     }
-    this.#drawStatus()
-  }
-
-  /**
-   * Notes a missing certificate. A tunnel's own is ordered on a visitor's request, so its failure says nothing about
-   * the server.
-   */
-  #noteMissing(event: CliEvent): void {
-    if (!('names' in event) || event.names === undefined) return
-    const id = String(event.names)
-    if (event.type === 'notice') {
-      // A step of an order does not mean that the certificate exists.
-      if (event.code !== 'CERTIFICATE_ORDERED') this.#missing.delete(id)
-      return
-    }
-    const name = event.names.find(one => this.#domains.includes(one))
-    if (name === undefined || event.retryAt === undefined || event.hasCertificate) return
-    this.#missing.set(id, { name, retryAtMs: Date.parse(event.retryAt) })
   }
 
   /** Shows services that were granted together as a list. */
@@ -243,9 +159,8 @@ export class TerminalOutput implements Output {
     this.#gathering = undefined
     const services = this.#services.splice(0)
     if (services.length === 0) return
-    if (!this.#isReady) this.#print(`\n  ${this.#brand} ${this.#palette.dim(VERSION)}\n`)
-    this.#isReady = true
-    for (const { service } of services) this.#known.add(service)
+    if (!this.#status.isReady) this.#print(`\n  ${this.#brand} ${this.#palette.dim(VERSION)}\n`)
+    this.#status.granted(services)
     this.#print(`${this.#serviceLines(services)}\n`)
   }
 
@@ -255,7 +170,7 @@ export class TerminalOutput implements Output {
    */
   #serviceLines(services: readonly ServiceEvent[]): string {
     const { bold, cyan, dim, green, yellow } = this.#palette
-    const down = services.map(({ service }) => this.#down.has(service))
+    const down = services.map(({ service }) => this.#status.down.has(service))
     const marks = down.map(isDown => (isDown ? yellow('○') : green('●')))
     const ends = down.map(isDown => (isDown ? yellow('  app down') : ''))
     const names = services.map(({ service }) => cut(visible(service), MAX_SERVICE_COLUMNS))
@@ -277,31 +192,18 @@ export class TerminalOutput implements Output {
 
   /** Reports that an app stopped or started to accept connections. The status line shows missing ones. */
   #tellOrigin(service: string | undefined, origin: string, isUp: boolean): void {
-    const atMs = this.#now().getTime()
+    const { isReady, down } = this.#status
     const { dim, yellow } = this.#palette
-    const down = this.#down.get(service)
+    const before = down.get(service)
+    // A service that is not listed yet will be with its state.
+    const isListed = isReady && !this.#services.some(one => one.service === service)
     const whose = service === undefined ? '' : `${visible(service)}: `
-    if (isUp) {
-      this.#down.delete(service)
-      if (down === undefined || !this.#isReady) return
-      const after = formatDuration(atMs - down.atMs)
-      return this.#print(`  ${dim(`${this.#time}${whose}the app on ${origin} is back after ${after}`)}`)
+    if (isUp && before !== undefined && isReady) {
+      const after = formatDuration(this.#now().getTime() - before.atMs)
+      this.#print(`  ${dim(`${this.#time}${whose}the app on ${origin} is back after ${after}`)}`)
     }
-    if (down !== undefined) return
-    this.#down.set(service, { origin, atMs })
-    // Until then, only the status line shows it.
-    const isListed = this.#services.some(one => one.service === service)
-    if (this.#isReady && !isListed)
+    if (!isUp && before === undefined && isListed)
       this.#print(`  ${dim(this.#time)}${yellow(`${whose}nothing listens on ${origin}`)}`)
-  }
-
-  #count({ status, durationMs, error }: ResponseEvent): void {
-    this.#requests++
-    if (status >= 500 || (error !== undefined && error !== 'CANCELLED')) this.#errors++
-    // The duration of a WebSocket does not show how fast the app is.
-    if (status === 101) return
-    this.#durations.push(durationMs)
-    if (this.#durations.length > MAX_DURATIONS) this.#durations.shift()
   }
 
   offer(keys: readonly OfferedKey[]): void {
@@ -318,14 +220,20 @@ export class TerminalOutput implements Output {
     this.#flushServices()
     clearInterval(this.#ticker)
     this.#clearStatus()
-    // The terminal echoed a second Ctrl+C.
-    if (this.#isDraining && !this.#hasTotals) this.#out.write(CLEAR_LINE)
+    // A second Ctrl+C was echoed.
+    if (this.#status.isDraining && !this.#hasTotals) this.#out.write(CLEAR_LINE)
   }
 
-  #printEnd(lostAt: number): void {
-    const again = this.#isReady ? 'connected again' : 'connected'
-    const after = `${again} after ${formatDuration(this.#now().getTime() - lostAt)}`
-    this.#print(`  ${this.#palette.dim(`${this.#time}${after}`)}`)
+  #tellConnected(url: string): void {
+    const { isReady, lostAt } = this.#status
+    if (lostAt !== undefined) {
+      const after = formatDuration(this.#now().getTime() - lostAt)
+      const again = isReady ? 'connected again' : 'connected'
+      this.#print(`  ${this.#palette.dim(`${this.#time}${again} after ${after}`)}`)
+    }
+    this.#lastError = ''
+    if (isReady && !this.#hasServices && url !== this.#status.url)
+      this.#print(`  The URL changed: ${this.#bold(url)}`)
   }
 
   /** The time before notices and errors, which may stay on the screen for hours. */
@@ -431,7 +339,7 @@ export class TerminalOutput implements Output {
 
   #drawStatus(): void {
     const { green, yellow, dim } = this.#palette
-    const [mark, text, bad = '', right = ''] = this.#status()
+    const [mark, text, bad = '', right = ''] = this.#status.text
     if (mark === '') return this.#clearStatus()
     // One column stays free: a full line would wrap, and a wrapped line cannot be cleared as one.
     const columns = this.#out.columns - 5
@@ -440,7 +348,7 @@ export class TerminalOutput implements Output {
     const gap = columns - widthOf(shown) - right.length
     const end = right === '' || gap < 2 ? '' : ' '.repeat(gap) + dim(right)
     const line = `  ${mark === '●' ? green(mark) : yellow(mark)} ${mark === '●' ? dim(plain) : plain}${red === '' ? '' : this.#palette.red(red)}${end}`
-    const both = this.#keys.length === 0 || !this.#isReady ? line : `${line}\n${this.#keyLine}`
+    const both = this.#keys.length === 0 || !this.#status.isReady ? line : `${line}\n${this.#keyLine}`
     if (both === this.#drawn) return
     this.#out.write(this.#drawn === '' ? both : this.#clear + both)
     this.#drawn = both
@@ -457,54 +365,6 @@ export class TerminalOutput implements Output {
       .map(([key, what]) => `${cyan(key)} ${dim(what)}`)
       .join('  ')}`
   }
-
-  /** The text `p95 24 ms`: of 20 of the latest requests, 19 were at least as fast. */
-  get #percentile(): string {
-    if (this.#durations.length < MIN_DURATIONS) return ''
-    const sorted = this.#durations.toSorted((one, other) => one - other)
-    return `p95 ${formatDuration(sorted[Math.ceil((sorted.length * 95) / 100) - 1] ?? 0)}`
-  }
-
-  #status(): readonly [mark: '●' | '◐' | '○' | '', text: string, bad?: string, right?: string] {
-    if (this.#isDraining) return ['', '']
-    if (this.#lostAt !== undefined) {
-      const outageMs = this.#now().getTime() - this.#lostAt
-      const what = this.#isReady ? 'reconnecting' : 'server unreachable, retrying'
-      return ['◐', `${what}${outageMs < 1_000 ? '' : `, ${formatDuration(outageMs)}`}`]
-    }
-    const [[service, down] = []] = this.#down
-    if (down !== undefined && this.#isReady) {
-      const forMs = this.#now().getTime() - down.atMs
-      const since = forMs < 1_000 ? '' : `, ${formatDuration(forMs)}`
-      const live =
-        service === undefined ? '' : `${this.#known.size - this.#down.size} of ${this.#known.size} live  `
-      // In the order of the file rather than the order of the failures.
-      const names = [...this.#known].filter(name => this.#down.has(name)).map(visible)
-      if (this.#down.size > 1) return ['○', `${live}${names.join(', ')} down`]
-      return ['○', `${live}nothing on ${down.origin} yet${since}`]
-    }
-    const [order] = this.#orders.values()
-    if (order !== undefined) return ['◐', `${firstOf(this.#orders)}${visible(order)}`]
-    const [missing] = this.#missing.values()
-    if (missing !== undefined) {
-      const inMs = missing.retryAtMs - this.#now().getTime()
-      const next = inMs < 1_000 ? 'trying again' : `next try in ${formatDuration(inMs)}`
-      return ['◐', `${firstOf(this.#missing)}up, no certificate for ${visible(missing.name)}: ${next}`]
-    }
-    const open = this.#openConnections + this.#webSockets.size
-    const seen = [
-      ...(this.#requests === 0 ? [] : [count(this.#requests, 'request')]),
-      ...(this.#connections === 0 ? [] : [count(this.#connections, 'connection')]),
-      ...(open === 0 ? [] : [`${open} open`]),
-    ].join(', ')
-    const bad = this.#errors === 0 ? '' : `  ${count(this.#errors, 'error')}`
-    const copied = this.#now().getTime() < this.#copied.untilMs ? this.#copied.text : undefined
-    if (this.#isReady || this.#isListening)
-      return ['●', seen === '' ? 'live' : `live  ${seen}`, bad, copied ?? this.#percentile]
-    // Registered, and a request to the public URL is in transit.
-    if (this.#url.startsWith('http')) return ['◐', `${visible(this.#url)}  checking`]
-    return this.#connecting === undefined ? ['', ''] : ['◐', `connecting to ${this.#connecting}`]
-  }
 }
 
 /** The minimum width for an app next to its URL. With less, the URL gets its own line. */
@@ -517,11 +377,6 @@ function padded(text: string, columns: number): string {
 /** Returns `:3000` in place of `http://localhost:3000` if that does not fit. */
 function shortOf(app: string, columns: number): string {
   return widthOf(app) <= columns ? app : app.replace(/^(?:https?:\/\/)?localhost(?=:\d+$)/, '')
-}
-
-/** Returns `(1 of 2) `, as a prefix of a text about the first of several. */
-function firstOf({ size }: ReadonlyMap<string, unknown>): string {
-  return size === 1 ? '' : `(1 of ${size}) `
 }
 
 function placeOf({ url, isEnd }: ReadyEvent): string {

@@ -3,7 +3,7 @@
 import type { Command } from 'commander'
 import { TunnelError } from '../../errors.ts'
 import { parseHost } from '../../names.ts'
-import { REWRITABLE } from '../../wire/control.ts'
+import { REWRITABLE } from '../../paths/rewriting.ts'
 import type { Actions } from '../actions.ts'
 import type { ShareSettings } from '../commands/share.ts'
 import { Flags } from '../settings/flags.ts'

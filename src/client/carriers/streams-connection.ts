@@ -143,7 +143,7 @@ export class StreamsConnection implements Connection {
       kind,
       registersAs,
       token,
-      rewrite,
+      hostHeader,
       routes,
       isWildcard,
       hosts,
@@ -164,7 +164,7 @@ export class StreamsConnection implements Connection {
         ...(port !== undefined && { port }),
         ...(resume !== undefined && { resume }),
         ...(token !== undefined && { token }),
-        ...rewrite,
+        ...(hostHeader !== undefined && { hostHeader }),
         ...(proxyProtocol !== undefined && { proxyProtocol }),
         ...(routes.length > 0 && { routes: routes.map(registerRoute) }),
         ...(isWildcard && { wildcard: true }),
@@ -395,8 +395,8 @@ async function definitionOf(guard: OwnGuard, { kind, name, port }: TunnelSetting
   )
 }
 
-function registerRoute({ path, rewrite, protocol }: RouteSettings): RegisterRoute {
-  return { path, ...rewrite, ...(protocol && { protocol }) }
+function registerRoute({ path, hostHeader, protocol, wishes }: RouteSettings): RegisterRoute {
+  return { path, ...(hostHeader && { hostHeader }), ...(protocol && { protocol }), ...(wishes && { wishes }) }
 }
 
 /** Whether the server applies a feature of the registration. */

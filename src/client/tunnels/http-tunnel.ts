@@ -5,7 +5,6 @@ import { isValidSubdomain, parseHost, slugOf } from '../../names.ts'
 import { checkNames } from '../../option-names.ts'
 import type { Dial } from '../../socket.ts'
 import {
-  type HostRewrite,
   isHosts,
   isInboxWish,
   isPoolLabel,
@@ -14,7 +13,6 @@ import {
   MAX_HOSTS,
   MAX_INBOX_PATHS,
   MAX_ROUTES,
-  REWRITABLE,
 } from '../../wire/control.ts'
 import { ROUTE_NAMES } from '../option-names.ts'
 import type { HttpTunnelOptions, OriginOptions, RouteOptions } from '../options.ts'
@@ -41,6 +39,7 @@ export function httpTunnel(
   ownOrigin: OwnOrigin,
 ): TunnelSettings {
   const origin = originOf(options, dial, ownOrigin, options.protocol)
+  const hostHeader = hostHeaderOf(options, origin)
   const routes = routesOf(options.routes ?? {}, dial, ownOrigin)
   const own = protocolOf(options)
   const isNamed = isNameGiven(options, environment)
@@ -55,7 +54,7 @@ export function httpTunnel(
     port: undefined,
     token: checkToken(options.token),
     origin,
-    rewrite: rewriteOf(options, origin),
+    hostHeader,
     proxyProtocol: undefined,
     routes,
     options,
@@ -66,7 +65,7 @@ export function httpTunnel(
     ...inboxOf(options, isNamed),
     ...httpPoolOf(options.pool),
     health: options.health && {
-      ...healthOf(options.health, origin, rewriteOf(options, origin)),
+      ...healthOf(options.health, origin, hostHeader),
       isHttp2: own.protocol !== undefined,
     },
     guard: guardOf(options.guard),
@@ -128,7 +127,7 @@ function routesOf(
     checkNames(options, ROUTE_NAMES, `routes: ${path}`)
     if (options.later) throw new TunnelError('OPTION_INVALID', `routes: ${path} cannot come later.`)
     const origin = originOf(options, dial, ownOrigin, options.protocol)
-    return { path, origin, rewrite: rewriteOf(options, origin), ...protocolOf(options) }
+    return { path, options, origin, hostHeader: hostHeaderOf(options, origin), ...protocolOf(options) }
   })
   if (all.length > MAX_ROUTES)
     throw new TunnelError('OPTION_INVALID', `A tunnel has at most ${MAX_ROUTES} routes, not ${all.length}.`)
@@ -163,35 +162,13 @@ function httpPoolOf(
   }
 }
 
-/** Returns the names that the app gets in place of its visitors'. Empty if none are replaced. */
-function rewriteOf(options: OriginOptions, { url }: Origin): HostRewrite {
-  const { hostHeader: given = 'preserve' } = options
-  const hostHeader = given === 'preserve' ? undefined : given === 'rewrite' ? new URL(url).host : given
-  if (hostHeader !== undefined) parseHost(hostHeader)
-  const stripPrefix = prefixOf('stripPrefix', options.stripPrefix)
-  const addPrefix = prefixOf('addPrefix', options.addPrefix)
-  const isOther = (hostHeader ?? stripPrefix ?? addPrefix) !== undefined
-  const headers = options.rewrite ?? (isOther ? REWRITABLE : [])
-  const unknown = headers.find(one => !REWRITABLE.includes(one))
-  if (unknown !== undefined)
-    throw new TunnelError('OPTION_INVALID', `rewrite: "${unknown}" is none of ${REWRITABLE.join(', ')}.`)
-  const isRewritten = headers.length > 0 || (stripPrefix ?? addPrefix) !== undefined
-  return {
-    ...(hostHeader !== undefined && { hostHeader }),
-    ...(isRewritten && {
-      rewrite: {
-        app: url,
-        headers,
-        ...(stripPrefix !== undefined && { stripPrefix }),
-        ...(addPrefix !== undefined && { addPrefix }),
-      },
-    }),
-  }
-}
-
-function prefixOf(name: string, given: string | undefined): string | undefined {
-  const path = given?.replace(/\/+$/, '')
-  if (path === undefined || path === '') return undefined
-  if (isRoutePath(path) && !/\/\.\.?(?:\/|$)/.test(path)) return path
-  throw new TunnelError('OPTION_INVALID', `${name}: "${given}" is not a path such as /app.`)
+/** Returns the Host that the app gets. `undefined`: that of its visitors. */
+function hostHeaderOf(
+  { hostHeader: given = 'preserve' }: OriginOptions,
+  { url }: Origin,
+): string | undefined {
+  if (given === 'preserve') return undefined
+  const hostHeader = given === 'rewrite' ? new URL(url).host : given
+  parseHost(hostHeader)
+  return hostHeader
 }

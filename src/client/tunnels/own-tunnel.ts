@@ -264,7 +264,7 @@ export class OwnTunnel implements Tunnel {
   }
 
   get #wishes(): { readonly wishes?: Wishes } {
-    const wishes: Wishes = Object.assign({}, ...this.parts.map(part => part.wishes?.()))
+    const wishes: Wishes = Object.assign({}, this.settings.wishes, ...this.parts.map(part => part.wishes?.()))
     return Object.keys(wishes).length > 0 ? { wishes } : {}
   }
 

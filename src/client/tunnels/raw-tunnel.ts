@@ -50,11 +50,10 @@ function rawTunnel(options: RawTunnelOptions, dial: Dial) {
     token: checkToken(options.token),
     privateName: options.private,
     origin,
-    rewrite: {},
     proxyProtocol: proxyVersion(options.proxyProtocol),
     routes: [],
     pool: affinityOf(options.pool, ['none', 'address']),
-    health: options.health && healthOf(options.health, origin, {}),
+    health: options.health && healthOf(options.health, origin),
     guard: guardOf(options.guard),
   }
 }
@@ -81,7 +80,6 @@ export function udpTunnel(
     port: checkRemotePort(remotePort),
     token: checkToken(token),
     origin: new DatagramOrigin({ host: parseHost(host).hostname, port, idleTimeoutMs, associate, failed }),
-    rewrite: {},
     proxyProtocol: undefined,
     routes: [],
     isWildcard: false,

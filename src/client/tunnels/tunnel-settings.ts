@@ -7,32 +7,40 @@ import { checkNames, whole } from '../../option-names.ts'
 import { OwnGuard } from '../../own-guard.ts'
 import {
   type Affinity,
-  type HostRewrite,
   type InboxWish,
   isHostNames,
   MAX_HOST_NAMES,
   type PoolResponse,
+  type Wishes,
 } from '../../wire/control.ts'
 import type { TunnelKind } from '../../wire/tunnel-kind.ts'
 import { positive } from '../limits.ts'
 import { HEALTH_NAMES } from '../option-names.ts'
-import type { HealthOptions, HttpTunnelOptions } from '../options.ts'
+import type { HealthOptions, HttpTunnelOptions, RouteOptions } from '../options.ts'
 import type { Origin } from '../origins/origin.ts'
 import type { HealthSettings } from './health.ts'
 
 /** The part of the environment that a client reads. */
 export type Environment = Readonly<Record<string, string | undefined>>
 
-/** A path and the origin for requests below it. */
-export interface RouteSettings {
-  readonly path: string
+interface AppSettings {
   readonly origin: Origin
-  readonly rewrite: HostRewrite
+  /** The Host that the app gets. Default: that of its visitors. */
+  readonly hostHeader?: string | undefined
+  /** The options of this app for the parts of the server. */
+  readonly wishes?: Wishes
+}
+
+/** A path and the origin for requests below it. */
+export interface RouteSettings extends AppSettings {
+  readonly path: string
+  /** The given options, for parts. */
+  readonly options: RouteOptions
   /** The HTTP/2 that the route's app speaks. */
   readonly protocol?: 'h2c' | 'h2'
 }
 
-export interface TunnelSettings {
+export interface TunnelSettings extends AppSettings {
   readonly kind: TunnelKind
   /** The name to request for `http` and `tls`, or of a private service, such as `tcp:db`. */
   readonly name: string | undefined
@@ -46,8 +54,6 @@ export interface TunnelSettings {
   readonly port: number | undefined
   /** The token in place of the connection's. */
   readonly token: string | undefined
-  readonly origin: Origin
-  readonly rewrite: HostRewrite
   /** The version of the PROXY header before each connection to the origin of a `tcp` or `tls` tunnel. */
   readonly proxyProtocol: 1 | 2 | undefined
   /** The routes of an `http` tunnel, in the order of their numbers. */
@@ -111,11 +117,7 @@ export function guardOf(options: GuardOptions | undefined): OwnGuard | undefined
   return options && new OwnGuard(options)
 }
 
-export function healthOf(
-  options: HealthOptions,
-  origin: Origin,
-  { hostHeader }: HostRewrite,
-): HealthSettings {
+export function healthOf(options: HealthOptions, origin: Origin, hostHeader?: string): HealthSettings {
   checkNames(options, HEALTH_NAMES, 'health')
   const { path = '/', kind = options.path === undefined ? 'tcp' : 'http' } = options
   if (kind !== 'tcp' && kind !== 'http')

@@ -83,6 +83,8 @@ export interface Overview {
   /** The difference in requests from an hour ago, as a fraction. Left out if not measured. */
   readonly hourAgo?: number
   readonly busiest: readonly TunnelRow[]
+  /** The tokens whose tunnels together have the most requests. */
+  readonly users: readonly (readonly [token: string, recent: RecentRow])[]
   /** The tunnel with the most recent errors. */
   readonly worst?: TunnelRow
   readonly attention: readonly Attention[]

@@ -34,7 +34,7 @@ const RANGES: Readonly<Record<string, readonly [by: Span, seconds: number, point
   day: ['hour', 3_600, 24],
   week: ['hour', 3_600, 168],
 }
-const BUSIEST = 10
+const [BUSIEST, USERS] = [10, 5]
 /** The number of minutes that are compared with those of an hour before. */
 const COMPARED = 5
 const LEAST_COMPARED = 3
@@ -190,7 +190,10 @@ async function overview(parts: Parts, query: URLSearchParams): Promise<Omit<Over
   const measured = servers.flatMap(({ recent }) => recent ?? [])
   // Workers of one machine report nothing to each other.
   if (measured.length === 0) measured.push((await parts.ask<{ recent: RecentRow }>('/recent')).recent)
-  const byRate = rows.toSorted((one, other) => rate(other.recent) - rate(one.recent))
+  const visited = rows.filter(({ recent }) => recent.requests > 0)
+  const byToken = Map.groupBy(visited, ({ token = '' }) => token)
+  byToken.delete('')
+  const users = [...byToken].map(([name, own]) => [name, addedRecent(own.map(row => row.recent))] as const)
   const [worst] = rows.toSorted((one, other) => other.recent.errors - one.recent.errors)
   const codes = Object.entries(addedCodes(rows.map(row => row.codes))).sort(
     ([, one], [, other]) => other - one,
@@ -200,7 +203,8 @@ async function overview(parts: Parts, query: URLSearchParams): Promise<Omit<Over
     inFlight: sum(servers, ({ pending = 0 }) => pending),
     series: points,
     ...(hourAgo !== undefined && { hourAgo }),
-    busiest: byRate.slice(0, BUSIEST),
+    busiest: visited.sort((one, other) => rate(other.recent) - rate(one.recent)).slice(0, BUSIEST),
+    users: users.sort(([, one], [, other]) => rate(other) - rate(one)).slice(0, USERS),
     ...(worst !== undefined && worst.recent.errors > 0 && { worst }),
     attention: attentionOf({ tunnels: rows, tokens: kept, certificates, servers }),
     codes: codes.slice(0, 6),

@@ -2,7 +2,7 @@
 // names.
 
 import { randomBytes } from 'node:crypto'
-import { networkInterfaces } from 'node:os'
+import { hostname, networkInterfaces } from 'node:os'
 import type { Directory, DirectoryTimes, Node, Place } from '../../directory.ts'
 import { type ErrorCode, TunnelError } from '../../errors.ts'
 import { eventLoop } from '../../event-loop.ts'
@@ -56,7 +56,10 @@ export interface ClusterHost {
 }
 
 export class Cluster implements Servers {
-  readonly node: string = randomBytes(9).toString('base64url')
+  /** The host names it for operators; the rest tells its starts, and servers of one host, apart. */
+  readonly node: string = `${hostname()
+    .split('.', 1)[0]
+    ?.replace(/[^\w-]/g, '')}-${randomBytes(5).toString('hex')}`
   /** The tables of all servers. `undefined` if they share files instead. */
   readonly tables: Tables | undefined
   /** The shared data, once it is loaded. */

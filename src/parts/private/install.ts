@@ -4,7 +4,7 @@
 //   program ── client ── dial ──▶ server ── raw visitor ──▶ client ── service
 //                     ◀── stream ──      ── stream ──▶
 
-import type { ErrorCode } from '../../errors.ts'
+import { type ErrorCode, TunnelError } from '../../errors.ts'
 import type { Install, Part, PartServer, WholeServer } from '../../server/contracts/part.ts'
 import type { RawWish } from '../../server/contracts/raw-visit.ts'
 import type { QuotaOwner } from '../../server/limits/quotas.ts'
@@ -12,7 +12,7 @@ import type { Rule } from '../../server/settings/policy.ts'
 import { refusalOf } from '../../server/tunnels/claims.ts'
 import type { Member } from '../../server/tunnels/member.ts'
 import { Tunnel, type TunnelRegistry } from '../../server/tunnels/tunnel.ts'
-import { refusalOfName } from '../../server/tunnels/tunnels.ts'
+import { labelOf, refusalOfName } from '../../server/tunnels/tunnels.ts'
 import { StreamSocket } from './stream-socket.ts'
 
 export const installPrivate: Install = server => {
@@ -24,6 +24,7 @@ export const installPrivate: Install = server => {
     },
     connecting: {
       claim: (name, rule, holder) => claim(name, rule, holder, server),
+      refusalText,
       dial(member, count) {
         if (whole === undefined) return
         const wish = wishFor(member.tunnel.name, server)
@@ -69,7 +70,28 @@ function claim(
   )
 }
 
-/** Returns a raw visitor's wish for a private service. */
+/** Returns what happened, and the next step. */
+function refusalText(code: ErrorCode, name: string, { id }: Rule): string | undefined {
+  const text = (detail: string, action: string) => new TunnelError(code, detail, { action }).message
+  const service = labelOf(name)
+  if (code === 'TUNNEL_NOT_FOUND')
+    return text(
+      `No client offers the private service "${name.replace(/^tcp:/, '')}" now.`,
+      `Start the other client with --private ${service}, or check the name.`,
+    )
+  if (code !== 'NOT_ALLOWED') return undefined
+  return id === undefined
+    ? text(
+        'Private services need a token, and the server has none: it cannot check who connects.',
+        'Ask the operator to give the server tokens.',
+      )
+    : text(
+        `The token does not list the private service "${service}" under connect.`,
+        `Use another token, or ask the operator for one that lists it: localtunnels token add <name> --connect ${service}`,
+      )
+}
+
+/** Returns what leads to private services alone. */
 function wishFor(name: string, { tunnels }: PartServer): RawWish {
   const find = () => {
     const tunnel = tunnels.find(name)

@@ -2,19 +2,19 @@
 // and bodies with a length.
 
 import type { Install } from '../../client/contracts/part.ts'
-import type { HttpTunnelOptions } from '../../client/options.ts'
+import type { HttpTunnelOptions, OriginOptions } from '../../client/options.ts'
 import type { Origin } from '../../client/origins/origin.ts'
 import { TunnelError } from '../../errors.ts'
 import { whole } from '../../option-names.ts'
+import { prefixOf } from '../../paths/rewriting.ts'
 import { receivedAt, type VerifySettings, webhooksOf } from '../../signatures/verify-settings.ts'
 import type { Socket, SocketHandler } from '../../socket.ts'
-import type { HostRewrite } from '../../wire/control.ts'
 import { filterJudge } from './filter.ts'
 import type { Judge } from './judged-connection.ts'
 import { lengthJudge } from './lengths.ts'
 
 export const installWebhooks: Install = () => ({
-  follow({ options, protocol, routes, rewrite }) {
+  follow({ options, protocol, routes }) {
     const { collectBodyBytes } = options ?? {}
     if (collectBodyBytes !== undefined) checkCollecting(collectBodyBytes, protocol)
     const webhooks = webhooksOf(options)
@@ -23,8 +23,8 @@ export const installWebhooks: Install = () => ({
         'OPTION_INVALID',
         'verify (or a webhook of the guard) and protocol exclude each other: webhooks are HTTP/1.1.',
       )
-    // The server compares the visitor's path, and the client the app's: a rule for one would not hold for the other.
-    const hasPrefix = [rewrite, ...routes.map(route => route.rewrite)].some(hasOwnPaths)
+    // The server compares the path of the visitor, and the client that of the app: a rule for one would let the other pass.
+    const hasPrefix = [options ?? {}, ...routes.map(route => route.options)].some(hasOwnPaths)
     if (hasPrefix && (webhooks.length > 0 || options?.filter !== undefined))
       throw new TunnelError(
         'OPTION_INVALID',
@@ -44,8 +44,8 @@ export const installWebhooks: Install = () => ({
   },
 })
 
-const hasOwnPaths = ({ rewrite }: HostRewrite): boolean =>
-  (rewrite?.stripPrefix ?? rewrite?.addPrefix) !== undefined
+const hasOwnPaths = ({ stripPrefix, addPrefix }: OriginOptions): boolean =>
+  (prefixOf('stripPrefix', stripPrefix) ?? prefixOf('addPrefix', addPrefix)) !== undefined
 
 function checkCollecting(maxBodyBytes: number, protocol: string | undefined): void {
   whole('collectBodyBytes', maxBodyBytes, 1)

@@ -4,7 +4,7 @@ import { type ErrorCode, TunnelError } from '../../errors.ts'
 import type { RequestHead } from '../../http/head.ts'
 import type { RecentRow } from '../../measures.ts'
 import type { Socket, SocketHandler } from '../../socket.ts'
-import type { Wishes } from '../../wire/control.ts'
+import type { Register, Wishes } from '../../wire/control.ts'
 import type { Arrival, Route } from '../contracts/front.ts'
 import type { LaneAsking, LaneClause } from '../contracts/laning.ts'
 import type { LayeredTunnel, NameRouter, Router } from '../contracts/layer.ts'
@@ -19,9 +19,9 @@ import type {
   WrappedSocket,
 } from '../contracts/part.ts'
 import type { AdmittedVisitor, ListenerTerms, PartListener, Protocol } from '../contracts/protocol.ts'
-import type { AppsTerms, RewritingOf, StreamsApps } from '../contracts/streams-context.ts'
+import type { AppsTerms, StreamsApps } from '../contracts/streams-context.ts'
 import type { OpenTable } from '../contracts/tables.ts'
-import type { Upstream } from '../contracts/upstream.ts'
+import type { TunnelUpstream, Upstream } from '../contracts/upstream.ts'
 import type { Adopt } from '../contracts/wire.ts'
 import type { ServerSettings } from '../settings/settings.ts'
 import type { Connecting } from '../tunnels/tunnel.ts'
@@ -92,8 +92,8 @@ export class Parts {
   }
 
   /** Returns why one of these options cannot be granted. `undefined` if all can. */
-  refusalOf(wishes: Wishes = {}): TunnelError | undefined {
-    for (const [name, wish] of Object.entries(wishes)) {
+  refusalOf({ wishes, routes = [] }: Pick<Register, 'wishes' | 'routes'>): TunnelError | undefined {
+    for (const [name, wish] of [{ wishes }, ...routes].flatMap(one => Object.entries(one.wishes ?? {}))) {
       const check = this.#all.find(part => Object.hasOwn(part.wishes ?? {}, name))?.wishes?.[name]
       if (check === undefined)
         return new TunnelError(
@@ -137,8 +137,8 @@ export class Parts {
     return this.#all.find(({ appsOf }) => appsOf !== undefined)?.appsOf
   }
 
-  get rewriting(): RewritingOf | undefined {
-    return this.#all.find(({ rewriting }) => rewriting !== undefined)?.rewriting
+  before(upstream: TunnelUpstream, wishes: Wishes = {}): TunnelUpstream {
+    return this.#all.reduceRight((inner, part) => part.before?.(inner, wishes) ?? inner, upstream)
   }
 
   get connecting(): Connecting | undefined {

@@ -24,9 +24,9 @@ import type { Ending, Layer, LayeredTunnel, NameLayer, ServedBy } from './layer.
 import type { AdmittedVisitor, Entrance, ListenerTerms, PartListener, Protocol } from './protocol.ts'
 import type { RawWish } from './raw-visit.ts'
 import type { RawTaker, Servers } from './servers.ts'
-import type { AppsTerms, RewritingOf, StreamsApps } from './streams-context.ts'
+import type { AppsTerms, StreamsApps } from './streams-context.ts'
 import type { OpenTable } from './tables.ts'
-import type { Upstream } from './upstream.ts'
+import type { TunnelUpstream, Upstream } from './upstream.ts'
 import type { Adopt } from './wire.ts'
 
 /**
@@ -163,11 +163,8 @@ export interface Part {
   readonly connecting?: Connecting
   /** Reaches apps that speak HTTP/2. Without such a part, tunnels to them are refused. */
   readonly appsOf?: (terms: AppsTerms) => StreamsApps
-  /**
-   * Makes the upstream of an app that expects another host name than visitors use, and translates names in its
-   * responses. Without such a part, the app only gets the changed Host.
-   */
-  readonly rewriting?: RewritingOf
+  /** Puts the part in front of the upstream of an app, as its client wishes. */
+  before?(upstream: TunnelUpstream, wishes: Wishes): TunnelUpstream
   /** The URL on which the part listens. `undefined` if it does not listen, or not yet. */
   readonly url?: string | undefined
   /**

@@ -3,10 +3,9 @@
 import type { ResponseHead } from '../../http/head.ts'
 import type { Session } from '../../session/session.ts'
 import type { Turns } from '../../session/turns.ts'
-import type { HostRewrite } from '../../wire/control.ts'
 import type { Bounds } from '../settings/bounds.ts'
 import type { Clock } from './clock.ts'
-import type { TunnelUpstream, Visit } from './upstream.ts'
+import type { Visit } from './upstream.ts'
 
 /** How requests go to another server of the cluster, unchanged. */
 export interface PeerTerms {
@@ -28,10 +27,7 @@ export interface StreamsServer {
   readonly turns: Turns
 }
 
-/** Wraps an upstream so that host names in requests and responses are translated. */
-export type RewritingOf = (upstream: TunnelUpstream, terms: HostRewrite) => TunnelUpstream
-
-/** What is needed to reach HTTP/2 apps. */
+/** The means to reach HTTP/2 apps. */
 export interface AppsTerms {
   readonly session: Pick<Session, 'open' | 'isClosed'>
   readonly server: StreamsServer

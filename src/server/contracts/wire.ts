@@ -2,7 +2,7 @@
 
 import type { ErrorCode } from '../../errors.ts'
 import type { Socket, SocketHandler } from '../../socket.ts'
-import type { Register } from '../../wire/control.ts'
+import type { Register, Wishes } from '../../wire/control.ts'
 import type { Quotas } from '../limits/quotas.ts'
 import type { Rule } from '../settings/policy.ts'
 import type { ServerSettings } from '../settings/settings.ts'
@@ -11,7 +11,8 @@ import type { Connecting, Tunnel } from '../tunnels/tunnel.ts'
 import type { Tunnels } from '../tunnels/tunnels.ts'
 import type { ClientConnection } from './clients.ts'
 import type { Claims } from './servers.ts'
-import type { AppsTerms, RewritingOf, StreamsApps, StreamsServer } from './streams-context.ts'
+import type { AppsTerms, StreamsApps, StreamsServer } from './streams-context.ts'
+import type { TunnelUpstream } from './upstream.ts'
 
 /**
  * Makes the socket a client's connection, after the response to the upgrade. `handler` gets the events of the socket.
@@ -32,7 +33,7 @@ export interface ClientServer extends StreamsServer {
   /** The combined members of all parts, as in `Part`. */
   readonly parts: {
     readonly appsOf: ((terms: AppsTerms) => StreamsApps) | undefined
-    readonly rewriting: RewritingOf | undefined
+    before(upstream: TunnelUpstream, wishes: Wishes | undefined): TunnelUpstream
     readonly connecting?: Connecting | undefined
   }
   /** Whether this address is a trusted proxy, so that many clients may share it. */

@@ -21,6 +21,9 @@ import type { Tunnel } from '../tunnels/tunnel.ts'
 import { type AcceptVisitor, acceptThrough, entranceOf } from './entrances.ts'
 import type { TlsTermination } from './termination.ts'
 
+/** The number of further ports of the system's choice that a server tries when a part cannot have the number of the first. */
+const PORT_TRIES = 10
+
 export class Listeners {
   readonly #context: ServerContext
   readonly #admission: Admission
@@ -131,21 +134,24 @@ export class Listeners {
         (socket, entrance, admitted) =>
           httpFront.accept(socket, entrance, admitted)
       this.#peers = await this.#listenForPeers(settings, front(this.#httpFront))
+      let openMain = () => listen(port, first, front(this.#httpFront), tls)
       if (readsHellos(settings)) {
         this.#termination = await this.#terminationOf(settings)
         await (await import('./termination.ts')).TlsTermination.check()
         this.#context.tunnels.guards.asksCertificates = true
-        this.#main = listen(port, first, (socket, entrance, admitted) =>
-          this.#acceptTls(socket, entrance, admitted, sharesTlsPort),
-        )
-      } else this.#main = listen(port, first, front(this.#httpFront), tls)
+        openMain = () =>
+          listen(port, first, (socket, entrance, admitted) =>
+            this.#acceptTls(socket, entrance, admitted, sharesTlsPort),
+          )
+      }
+      this.#main = openMain()
       if (httpPort !== undefined)
         this.#http = listen(httpPort, inheritance?.take(httpPort), front(this.#redirects), undefined, 'http')
       if (tlsPort !== undefined && !sharesTlsPort)
         this.#tls = listen(tlsPort, inheritance?.take(tlsPort), (socket, _entrance, admitted) =>
           this.#tlsFront.accept(socket, admitted),
         )
-      await this.#openDoors(settings)
+      await this.#openDoors(settings, openMain, PORT_TRIES)
       inheritance?.opened()
     } catch (error) {
       this.close(true)
@@ -257,7 +263,8 @@ export class Listeners {
     this.#context.inheritance = new Inheritance(this.#context)
   }
 
-  async #openDoors(settings: ServerSettings): Promise<void> {
+  /** `openMain` opens the server's port again: another program may have the UDP port with the number that the system chose. */
+  async #openDoors(settings: ServerSettings, openMain: () => Listening, triesLeft: number): Promise<void> {
     const context = this.#context
     const { port } = this
     const terms = {
@@ -273,7 +280,14 @@ export class Listeners {
     try {
       await context.parts.open(terms, door => this.#doors.push(door))
     } catch (cause) {
-      throw cause instanceof TunnelError ? cause : listenError(cause, settings.hostname, port, settings.tls)
+      const error =
+        cause instanceof TunnelError ? cause : listenError(cause, settings.hostname, port, settings.tls)
+      if (settings.port !== 0 || error.code !== 'PORT_IN_USE' || triesLeft === 0) throw error
+      for (const door of this.#doors.splice(0)) door.close(true)
+      const refused = this.#main
+      this.#main = openMain()
+      refused?.stop(true)
+      await this.#openDoors(settings, openMain, triesLeft - 1)
     }
   }
 

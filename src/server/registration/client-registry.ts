@@ -131,7 +131,11 @@ export class ClientRegistry implements StreamsHost {
   }
 
   refusalText(code: ErrorCode, wish: Wish, claiming: Claiming): string {
-    const ofWish = code === 'FEATURE_UNSUPPORTED' ? this.server.parts.refusalOf(wish.wishes) : undefined
+    const { connecting } = this.server.parts
+    const own =
+      wish.kind === 'connect' ? connecting?.refusalText(code, wish.name ?? '', claiming.rule) : undefined
+    if (own !== undefined) return own
+    const ofWish = code === 'FEATURE_UNSUPPORTED' ? this.server.parts.refusalOf(wish) : undefined
     return ofWish?.message ?? refusalText(code, wish, claiming, this.server.settings)
   }
 
@@ -148,7 +152,7 @@ export class ClientRegistry implements StreamsHost {
     }
     const isHttp2 = [protocol, ...routes.map(route => route.protocol)].some(one => one !== undefined)
     if (isHttp2 && context.parts.appsOf === undefined) return 'KIND_REFUSED'
-    if (context.parts.refusalOf(wish.wishes) !== undefined) return 'FEATURE_UNSUPPORTED'
+    if (context.parts.refusalOf(wish) !== undefined) return 'FEATURE_UNSUPPORTED'
     const host = {
       tunnels: context.tunnels,
       open: this.#ports,

@@ -1,7 +1,7 @@
 // The upstreams of one client's tunnels on the streams wire: one for each tunnel, and one for each of its routes.
 
 import type { Session } from '../../session/session.ts'
-import type { HostRewrite, Register } from '../../wire/control.ts'
+import type { Register, RegisterRoute } from '../../wire/control.ts'
 import type { SessionLanes } from '../contracts/laning.ts'
 import type { TunnelUpstream } from '../contracts/upstream.ts'
 import { RoutedUpstream } from '../upstreams/routed.ts'
@@ -29,13 +29,13 @@ export class StreamsUpstreams {
     const { routes = [], proxyProtocol } = message
     const number = this.#nextTunnel
     this.#nextTunnel += 1 + routes.length
-    const of = (offset: number, rewrite: HostRewrite, protocol?: Register['protocol']) =>
-      this.#one(number + offset, rewrite, isShared, proxyProtocol, protocol)
-    const own = of(0, message, message.protocol)
+    const of = (offset: number, app: Omit<RegisterRoute, 'path'>) =>
+      this.#one(number + offset, app, isShared, proxyProtocol)
+    const own = of(0, message)
     if (routes.length === 0) return { number, upstream: own }
     const ways = routes.map((route, index) => ({
       path: route.path,
-      upstream: of(1 + index, route, route.protocol),
+      upstream: of(1 + index, route),
     }))
     return { number, upstream: new RoutedUpstream(own, ways) }
   }
@@ -46,14 +46,12 @@ export class StreamsUpstreams {
    */
   #one(
     tunnel: number,
-    terms: HostRewrite,
+    { hostHeader, protocol, wishes }: Omit<RegisterRoute, 'path'>,
     isShared: boolean,
     proxyProtocol: 1 | 2 | undefined,
-    protocol: Register['protocol'],
   ): TunnelUpstream {
     const { server } = this.#host
     const session = this.#session
-    const { hostHeader } = terms
     const upstream = new StreamsUpstream({
       session,
       apps:
@@ -73,6 +71,6 @@ export class StreamsUpstreams {
       idle: this.#idle,
       isStopped: false,
     })
-    return (terms.rewrite && server.parts.rewriting?.(upstream, terms)) ?? upstream
+    return server.parts.before(upstream, wishes)
   }
 }

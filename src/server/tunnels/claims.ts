@@ -22,7 +22,8 @@ type Claimed = Member | ErrorCode
 const MAX_TRIES = 16
 
 /** The requested tunnel, or the existing one. */
-export interface Wish extends Pick<Register, 'kind' | 'name' | 'port' | 'hostNames' | 'inbox' | 'wishes'> {
+export interface Wish
+  extends Pick<Register, 'kind' | 'name' | 'port' | 'hostNames' | 'inbox' | 'wishes' | 'routes'> {
   readonly guard?: object | undefined
   /** Whether this is the connecting end of a private service, as `Tunnel.isEnd`. */
   readonly isEnd?: boolean
@@ -100,22 +101,9 @@ function mayBeHostName(host: string, rule: Rule, { domainsByLength }: ClaimTerms
 
 /** Returns what the client's user reads about a refusal: what happened, and the next step. */
 export function refusalText(code: ErrorCode, wish: Wish, claiming: Claiming, terms: ClaimTerms): string {
-  const action = actionOf(code, wish, claiming.rule)
+  const isOfOthers = code === 'NOT_ALLOWED' && claiming.rule.onlyConnects
+  const action = isOfOthers ? 'Use another token, or ask the operator for one with names.' : undefined
   return new TunnelError(code, detailOf(code, wish, claiming, terms), { action }).message
-}
-
-/** Returns the next step for a client that connects to a private service. `undefined`: that of the code. */
-function actionOf(code: ErrorCode, { kind, name = '' }: Wish, rule: Rule): string | undefined {
-  if (code === 'NOT_ALLOWED' && kind !== 'connect' && rule.onlyConnects)
-    return 'Use another token, or ask the operator for one with names.'
-  if (kind !== 'connect') return undefined
-  const service = labelOf(name)
-  if (code === 'TUNNEL_NOT_FOUND')
-    return `Start the other client with --private ${service}, or check the name.`
-  if (code !== 'NOT_ALLOWED') return undefined
-  return rule.id === undefined
-    ? 'Ask the operator to give the server tokens.'
-    : `Use another token, or ask the operator for one that lists it: localtunnels token add <name> --connect ${service}`
 }
 
 /** Returns the detail of a refusal. `undefined` if the meaning of the code is enough. */
@@ -126,8 +114,6 @@ function detailOf(
   terms: ClaimTerms,
 ): string | undefined {
   switch (code) {
-    case 'TUNNEL_NOT_FOUND':
-      return `No client offers the private service "${name.replace(/^tcp:/, '')}" now.`
     case 'NAME_TAKEN':
       return `Another client uses the name "${name}".`
     case 'KIND_REFUSED':
@@ -141,10 +127,6 @@ function detailOf(
     case 'NAME_RESERVED':
       return `The name "${name}" is reserved by the server.`
     case 'NOT_ALLOWED': {
-      if (kind === 'connect')
-        return rule.id === undefined
-          ? 'Private services need a token, and the server has none: it cannot check who connects.'
-          : `The token does not list the private service "${labelOf(name)}" under connect.`
       if (rule.onlyConnects)
         return 'The token is for connections to private services (connect), and opens no tunnels.'
       if (rule.requiresGuard && !isRefusing(guard))

@@ -20,7 +20,7 @@ const COLUMNS: readonly Column<BanRow>[] = [
   {
     head: 'Until',
     class: 'num',
-    cell: ({ until }) => (until === undefined ? <Zero text="lifted" /> : day(until)),
+    cell: ({ until }) => (until === undefined ? <Zero text="without end" /> : day(until)),
   },
 ]
 

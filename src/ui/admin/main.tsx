@@ -18,16 +18,7 @@ import { Tokens } from './tokens.tsx'
 import { Tunnels } from './tunnels.tsx'
 import { span } from './words.tsx'
 
-const TITLES: Readonly<Record<View, string>> = {
-  overview: 'Overview',
-  tunnels: 'Tunnels',
-  clients: 'Clients',
-  traffic: 'Traffic',
-  tokens: 'Tokens',
-  bans: 'Bans',
-  log: 'Log',
-  servers: 'Servers',
-}
+const titleOf = (view: View) => view.charAt(0).toUpperCase() + view.slice(1)
 const BODIES: Readonly<Record<View, () => preact.JSX.Element>> = {
   overview: Overview,
   tunnels: Tunnels,
@@ -77,7 +68,7 @@ function Page() {
         <nav class="side" aria-label="Views">
           {VIEWS.map(one => (
             <a key={one} href={hashOf(at(one))} aria-current={view === one ? 'page' : undefined}>
-              {TITLES[one]}
+              {titleOf(one)}
               {counts[one] !== undefined && <span>{counts[one].toLocaleString('en-US')}</span>}
             </a>
           ))}
@@ -185,7 +176,7 @@ function listenToKeys(): void {
 effect(() => {
   const { view, open } = place.value
   const domain = head.value === undefined ? '' : ` · ${head.value.domain}`
-  document.title = `${open ?? TITLES[view]}${domain} · localtunnels admin`
+  document.title = `${open ?? titleOf(view)}${domain} · localtunnels admin`
 })
 /** A phone shows some of the views. */
 const chosen = computed(() => isSignedIn.value && place.value.view)

@@ -36,17 +36,19 @@ export function Overview() {
 }
 
 function Body({ value }: { readonly value: Seen }) {
-  const { busiest, head, attention, codes, servers, certificates } = value
+  const { busiest, users, head, attention, codes, servers, certificates } = value
   return (
     <>
       <Four value={value} />
       <div class="cols2">
         <div class="stack">
           <Card title="Busiest tunnels" link={[`All ${head.counts.tunnels}`, at('tunnels')]}>
-            {busiest.length === 0 ? (
+            {head.counts.tunnels === 0 ? (
               <p class="none">
                 No client has a tunnel yet: <code>localtunnels http 3000 --server …</code>
               </p>
+            ) : busiest.length === 0 ? (
+              <p class="none">No request in 5 minutes</p>
             ) : (
               <Busiest rows={busiest} />
             )}
@@ -69,17 +71,27 @@ function Body({ value }: { readonly value: Seen }) {
               </ul>
             )}
           </Card>
+          {users.length > 0 && (
+            <Card title="Busiest tokens" link={[`All ${head.counts.tokens}`, at('tokens')]}>
+              <Ranked
+                rows={users.map(([name, recent]) => [
+                  <TokenLink name={name} />,
+                  perMinute(recent.requests, recent),
+                  rateText(recent.requests, recent),
+                ])}
+              />
+            </Card>
+          )}
           {codes.length > 0 && (
             <Card title="Errors by code, since the start">
-              <ul>
-                {codes.map(([code, count]) => (
-                  <li key={code}>
-                    <code class="cut">{code}</code>
-                    <Meter part={count / codes[0]![1]} isBad />
-                    <span class="fig">{count.toLocaleString('en-US')}</span>
-                  </li>
-                ))}
-              </ul>
+              <Ranked
+                isBad
+                rows={codes.map(([code, count]) => [
+                  <code>{code}</code>,
+                  count,
+                  count.toLocaleString('en-US'),
+                ])}
+              />
             </Card>
           )}
           {certificates.length > 0 && (
@@ -177,6 +189,24 @@ const Meter = ({ part, isBad = false }: { readonly part: number; readonly isBad?
   <span class={isBad ? 'meter bad' : 'meter'}>
     <i style={{ width: `${100 * part}%` }} />
   </span>
+)
+
+interface RankedProps {
+  readonly rows: readonly (readonly [name: preact.JSX.Element, count: number, text: string])[]
+  readonly isBad?: boolean
+}
+
+/** Each next to its part of the first. */
+const Ranked = ({ rows, isBad = false }: RankedProps) => (
+  <ul>
+    {rows.map(([name, count, text], at) => (
+      <li key={at}>
+        <span class="cut">{name}</span>
+        <Meter part={count / rows[0]![1]} isBad={isBad} />
+        <span class="fig">{text}</span>
+      </li>
+    ))}
+  </ul>
 )
 
 function Busiest({ rows }: { readonly rows: readonly TunnelRow[] }) {
@@ -295,13 +325,13 @@ const days = (count: number): string => (count === 1 ? '1 day' : `${count} days`
 const NEEDS: Readonly<Record<Attention['kind'], (value: number) => readonly [what: string, figure: string]>> =
   {
     'server-away': () => ['cannot be reached', ''],
-    'app-down': () => ['the app is down', ''],
-    'client-away': () => ['its client is away', ''],
+    'app-down': () => ['app is down', ''],
+    'client-away': () => ['client is away', ''],
     errors: value => ['fails too often', `${value.toFixed(1)} %`],
     slow: value => ['is slow: p95', duration(value)],
-    'certificate-ends': value => ['the certificate ends', days(value)],
-    'token-ends': value => (value < 0 ? ['the token has ended', ''] : ['the token ends', days(value)]),
-    'token-unused': value => ['the token is not used', days(value)],
+    'certificate-ends': value => ['certificate ends', days(value)],
+    'token-ends': value => (value < 0 ? ['token has ended', ''] : ['token ends', days(value)]),
+    'token-unused': value => ['token not used', days(value)],
   }
 
 function Need({ need: { kind, isBad, subject, value } }: { readonly need: Attention }) {

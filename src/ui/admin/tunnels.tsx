@@ -4,7 +4,7 @@ import { useEffect, useRef } from 'preact/hooks'
 import type { ClientRow, TunnelRow } from '../../parts/admin/rows.ts'
 import type { Tunnels as Seen } from '../../parts/admin/view-rows.ts'
 import { duration } from '../parts/format.ts'
-import { Icon, IconButton } from '../parts/icons.tsx'
+import { Address, Icon, IconButton } from '../parts/icons.tsx'
 import { Menu, type MenuItem } from '../parts/menu.tsx'
 import { hashOf } from './address.ts'
 import { api } from './api.ts'
@@ -252,13 +252,7 @@ function Sheet({ name, open }: { readonly name: string; readonly open: Seen['ope
             <dl class="facts">
               <dt>Address</dt>
               <dd>
-                {found.row.url.startsWith('http') ? (
-                  <a href={found.row.url} target="_blank" rel="noreferrer noopener">
-                    {found.row.url}
-                  </a>
-                ) : (
-                  found.row.url
-                )}
+                <Address url={found.row.url} />
               </dd>
               <dt>Clients</dt>
               <dd>

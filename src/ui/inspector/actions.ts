@@ -2,7 +2,7 @@
 
 import type { Edit, ExchangeDetail, ExchangeRow } from '../../exchange.ts'
 import { api, type Side } from './api.ts'
-import { isPaused, isRemoved, release, selectedIndex, showOwn, visible } from './held.ts'
+import { isPaused, release, removals, selectedIndex, showOwn, visible } from './held.ts'
 import {
   connection,
   detail,
@@ -143,20 +143,22 @@ function take(
   text: string,
 ): void {
   const here = selectedId.peek()
-  // An earlier deletion can no longer be undone.
+  const show = () => {
+    removals.value = removals.peek().filter(one => one !== hides)
+  }
+  // One before this one cannot be undone any more.
   say(text, {
     undo: () => {
-      isRemoved.value = undefined
+      show()
       if (here !== undefined) go({ id: here })
     },
     commit: () =>
       void attempt(async () => {
         await commit(document.visibilityState === 'hidden')
         rows.value = rows.peek().filter(row => !hides(row))
-        isRemoved.value = undefined
-      }),
+      }).then(show),
   })
-  isRemoved.value = hides
+  removals.value = [...removals.peek(), hides]
 }
 
 export function remove(): void {

@@ -9,7 +9,7 @@ import { Body } from './body.tsx'
 import { Comparison } from './comparison.tsx'
 import { Editor } from './editor.tsx'
 import { Fold, Headers, Query } from './fields.tsx'
-import { Head } from './head.tsx'
+import { Head, phasesOf } from './head.tsx'
 import { Messages } from './messages.tsx'
 import { detailFault, go, mode, otherId, selectedId, shown } from './signals.ts'
 import { reconnect } from './state.ts'
@@ -162,18 +162,10 @@ function Unseen({
   )
 }
 
-function Timing({
-  times: { waitingMs = 0, requestMs = 0, appMs = 0, transferMs = 0, totalMs },
-}: {
-  readonly times: Times
-}) {
+function Timing({ times }: { readonly times: Times }) {
+  const { waitingMs = 0, appMs = 0, totalMs } = times
   if (totalMs === undefined) return null
-  const phases = [
-    ['a', 'Server', waitingMs],
-    ['b', 'Request', requestMs],
-    ['c', 'App', appMs],
-    ['d', 'Transfer', transferMs],
-  ] as const
+  const phases = phasesOf(times)
   const sum = Math.max(
     0.01,
     phases.reduce((all, [, , ms]) => all + ms, 0),

@@ -13,6 +13,7 @@ import { CodeField } from './code-field.tsx'
 import { PROVIDERS } from './head.tsx'
 import { connection, go } from './signals.ts'
 import { isBinary, textOf } from './text.ts'
+import { say } from './toast.ts'
 
 /** The headers that are set when the request is sent, or that belong to its path here. */
 const NOT_EDITED =
@@ -109,8 +110,10 @@ export function Editor({ exchange }: { readonly exchange: ExchangeDetail }) {
               type="button"
               class="btn"
               onClick={() => {
+                const before = draft.value
                 sessionStorage.removeItem(keyOf(id))
                 draft.value = fresh()
+                say('Edits dropped', { undo: () => change(before), commit: () => {} })
               }}
             >
               Start again

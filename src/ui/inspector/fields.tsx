@@ -2,10 +2,11 @@
 
 import { useSignal } from '@preact/signals'
 import type { ComponentChildren } from 'preact'
-import type { Field } from '../../exchange.ts'
+import { type Field, MASK } from '../../exchange.ts'
 import { Icon, IconButton } from '../parts/icons.tsx'
 import { copyText } from './actions.ts'
 import { isRevealed } from './signals.ts'
+import { say } from './toast.ts'
 
 export function Fields({ fields }: { readonly fields: readonly (readonly [string, string, boolean?])[] }) {
   return (
@@ -20,7 +21,10 @@ export function Fields({ fields }: { readonly fields: readonly (readonly [string
                 icon="copy"
                 label={`Copy ${name}`}
                 title="Copy value"
-                onClick={() => void copyText(value, `Copied ${name}`)}
+                onClick={() => {
+                  if (value === MASK) say(`${name} is hidden. Show secrets (s), then copy it`)
+                  else void copyText(value, `Copied ${name}`)
+                }}
               />
             </td>
           </tr>

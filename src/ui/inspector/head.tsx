@@ -2,7 +2,7 @@
 
 import { useSignal } from '@preact/signals'
 import { useEffect, useRef } from 'preact/hooks'
-import type { Diff, ExchangeDetail } from '../../exchange.ts'
+import type { Diff, ExchangeDetail, Times as Spent } from '../../exchange.ts'
 import { clock, duration, moment } from '../parts/format.ts'
 import { Banner, Icon, IconButton } from '../parts/icons.tsx'
 import { Menu, type MenuItem } from '../parts/menu.tsx'
@@ -181,8 +181,17 @@ function Actions({
   )
 }
 
+/** Where the time of a request went, in milliseconds. */
+export const phasesOf = ({ waitingMs = 0, requestMs = 0, appMs = 0, transferMs = 0 }: Spent) =>
+  [
+    ['a', 'Server', waitingMs],
+    ['b', 'Request', requestMs],
+    ['c', 'App', appMs],
+    ['d', 'Transfer', transferMs],
+  ] as const
+
 function Times({ exchange: { times, state, startedAt, isRefused } }: { readonly exchange: ExchangeDetail }) {
-  const { waitingMs = 0, requestMs = 0, appMs = 0, transferMs = 0, totalMs } = times
+  const { waitingMs = 0, appMs = 0, totalMs } = times
   if (isRefused) return null
   if (totalMs === undefined)
     return (
@@ -190,18 +199,12 @@ function Times({ exchange: { times, state, startedAt, isRefused } }: { readonly 
         {state === 'open' && `open for ${duration(Math.max(0, now.value - Date.parse(startedAt)))}`}
       </span>
     )
-  const phases = [
-    ['a', waitingMs],
-    ['b', requestMs],
-    ['c', appMs],
-    ['d', transferMs],
-  ] as const
-  const title = `server ${duration(waitingMs)} · request ${duration(requestMs)} · app ${duration(appMs)} · transfer ${duration(transferMs)}`
+  const phases = phasesOf(times)
   return (
-    <span class="tbar" title={title}>
+    <span class="tbar" title={phases.map(([, name, ms]) => `${name} ${duration(ms)}`).join(' · ')}>
       {duration(totalMs + waitingMs)}
       <span class="bar" aria-hidden="true">
-        {phases.map(([key, ms]) => ms > 0 && <i key={key} class={key} style={{ flexGrow: ms }} />)}
+        {phases.map(([key, , ms]) => ms > 0 && <i key={key} class={key} style={{ flexGrow: ms }} />)}
       </span>
       <span class="quiet">app {duration(appMs)}</span>
     </span>

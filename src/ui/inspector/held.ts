@@ -9,8 +9,8 @@ export const isPaused = signal(false)
 /** Whether the pointer is over the list. */
 export const isAimed = signal(false)
 export const isScrolled = signal(false)
-/** Returns whether an undoable deletion hides a row. */
-export const isRemoved = signal<((row: ExchangeRow) => boolean) | undefined>(undefined)
+/** The rows that removals take away, of which the last can be undone. */
+export const removals = signal<readonly ((row: ExchangeRow) => boolean)[]>([])
 
 const isHeld = computed(
   () => isPaused.value || isAimed.value || isScrolled.value || selectedId.value !== undefined,
@@ -22,10 +22,7 @@ const own = signal<ReadonlySet<string>>(new Set())
 /** The rows that no longer match, and stay while the list is paused. */
 const stale = new Set<string>()
 
-const there = computed(() => {
-  const removed = isRemoved.value
-  return removed === undefined ? rows.value : rows.value.filter(row => !removed(row))
-})
+const there = computed(() => rows.value.filter(row => !removals.value.some(removes => removes(row))))
 
 export const visible = computed(() => {
   const { value } = frozen

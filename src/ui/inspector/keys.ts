@@ -66,13 +66,9 @@ function foldAll(): void {
 
 function nextArea(): void {
   const areas = [one('#filter'), one('.rows'), one('.detail button')].filter(area => area !== null)
-  const here = document.activeElement?.closest('.filterbar')
-    ? 0
-    : document.activeElement?.closest('.rows')
-      ? 1
-      : document.activeElement?.closest('.detail')
-        ? 2
-        : -1
+  const here = areas.findIndex(area =>
+    area.closest('.filterbar, .rows, .detail')?.contains(document.activeElement),
+  )
   areas[(here + 1) % areas.length]?.focus()
 }
 

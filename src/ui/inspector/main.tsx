@@ -7,7 +7,7 @@ import './detail.css'
 import { render } from 'preact'
 import { useRef } from 'preact/hooks'
 import { bytes } from '../parts/format.ts'
-import { Banner, Icon, IconButton, Mark } from '../parts/icons.tsx'
+import { Address, Banner, Icon, IconButton, Mark } from '../parts/icons.tsx'
 import { clear, saveHar, togglePause } from './actions.ts'
 import { takeToken } from './api.ts'
 import { Detail } from './detail.tsx'
@@ -80,26 +80,12 @@ function Services() {
   const tunnels = session.value?.tunnels ?? []
   return (
     <nav class="services" aria-label="Services">
-      {tunnels.map(({ name, url, service }) =>
-        url.startsWith('http') ? (
-          <a
-            key={url}
-            class="service"
-            href={url}
-            target="_blank"
-            rel="noreferrer noopener"
-            title={`${url} → ${service}`}
-          >
-            <b>{name}</b>
-            <span class="to quiet">{url.replace(/^https?:\/\//, '')}</span>
-          </a>
-        ) : (
-          <span key={url} class="service" title={`${url} → ${service}`}>
-            <b>{name}</b>
-            <span class="to quiet">{url}</span>
-          </span>
-        ),
-      )}
+      {tunnels.map(({ name, url, service }) => (
+        <Address key={url} class="service" url={url} title={`${url} → ${service}`}>
+          <b>{name}</b>
+          <span class="to quiet">{url.replace(/^https?:\/\//, '')}</span>
+        </Address>
+      ))}
     </nav>
   )
 }

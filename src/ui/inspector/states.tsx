@@ -2,7 +2,7 @@
 
 import { effect } from '@preact/signals'
 import { encode } from 'uqr'
-import { IconButton } from '../parts/icons.tsx'
+import { Address, IconButton } from '../parts/icons.tsx'
 import { copyText } from './actions.ts'
 import { connection, filter, isRead, isSearching, rows, session, setFilter } from './signals.ts'
 
@@ -95,13 +95,7 @@ function First() {
             <li key={url}>
               <div>
                 <b class="strong">{name}</b>
-                {url.startsWith('http') ? (
-                  <a href={url} target="_blank" rel="noreferrer noopener" class="cut">
-                    {url}
-                  </a>
-                ) : (
-                  <span class="cut">{url}</span>
-                )}
+                <Address url={url} class="cut" />
                 <span class="quiet grow cut">→ {service}</span>
               </div>
               {url.startsWith('http') && <Command text={`curl -i ${url}/`} name={name} />}

@@ -49,6 +49,18 @@ export function Mark() {
   )
 }
 
+interface AddressProps extends Omit<preact.AnchorHTMLAttributes<HTMLAnchorElement>, 'class'> {
+  readonly class?: string
+  readonly url: string
+}
+
+/** A link, if a browser can open it. */
+export const Address = ({ url, children = url, ...more }: AddressProps) => (
+  <a {...more} {...(url.startsWith('http') && { href: url, target: '_blank', rel: 'noreferrer noopener' })}>
+    {children}
+  </a>
+)
+
 interface IconButtonProps extends Omit<preact.ButtonHTMLAttributes<HTMLButtonElement>, 'class'> {
   readonly class?: string
   readonly icon: IconName

@@ -207,9 +207,8 @@ function Value({ node, isOpen }: { readonly node: JsonNode; readonly isOpen: boo
 
 /** Whether a double cannot hold the number, so that JavaScript would show another one. */
 function isInexact({ kind, raw }: JsonNode): boolean {
-  if (kind !== 'number') return false
-  if (/^-?\d{16,}$/.test(raw)) return BigInt(Number(raw)).toString() !== raw
-  return !Number.isFinite(Number(raw))
+  const digits = (text: string) => text.replace(/e[-+]?\d+$|[-.]/gi, '').replace(/^0+|0+$/g, '')
+  return kind === 'number' && digits(raw) !== digits(String(Number(raw)))
 }
 
 /** Shows characters that reverse text as escapes. */

@@ -17,6 +17,7 @@ import type { FetchHandler } from '../../../src/index.ts'
 import { type AskInit, InspectorApi } from '../../support/inspector.ts'
 import { RawOrigin, rawDial } from '../../support/raw.ts'
 import { startTunnel } from '../../support/tunnel.ts'
+import { workedMs } from '../../support/within.ts'
 
 async function inspected(
   fetchHandler: FetchHandler,
@@ -196,14 +197,14 @@ test('visitors go on while bodies are searched that grow when they are decoded',
     () => one.api.send('POST', 'wait', { filter: `${body} path:/bomb/23`, after: '0' }),
     () => one.api.ask(`exchanges?filter=${body}`, { method: 'DELETE' }),
   ]) {
-    const startedAt = performance.now()
+    const startedAt = workedMs()
     let [isOver, lastAt, longestMs] = [false, startedAt, 0]
     const searching = search().finally(() => {
       isOver = true
     })
     while (!isOver) {
       await new Promise(resolve => setImmediate(resolve))
-      const now = performance.now()
+      const now = workedMs()
       longestMs = Math.max(longestMs, now - lastAt)
       lastAt = now
     }
@@ -212,7 +213,7 @@ test('visitors go on while bodies are searched that grow when they are decoded',
     expect(longestMs).toBeLessThan((lastAt - startedAt) / 4)
   }
   expect(await one.api.rows()).toEqual([])
-}, 20_000)
+}, 60_000)
 
 test('replays go to the own app, unchanged or edited, and are compared', async () => {
   let isBroken = true

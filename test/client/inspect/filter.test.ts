@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'bun:test'
 import type { ExchangeRow } from '../../../src/exchange.ts'
 import { FILTER_KEYS, isFilterFault, type Part, parseFilter } from '../../../src/exchange-filter.ts'
+import { workedMs } from '../../support/within.ts'
 
 const none = { totalBytes: 0, keptBytes: 0 }
 const row: ExchangeRow = {
@@ -132,10 +133,10 @@ describe('a filter', () => {
 
   test('a pattern of many stars takes no longer than the path is long', () => {
     const long = { ...row, path: `/${'a'.repeat(50_000)}` }
-    const startedAt = performance.now()
+    const startedAt = workedMs()
     expect(matches(`path:/${'a*'.repeat(900)}b`, long)).toBe(false)
     // Milliseconds, where a backtracking pattern needs years.
-    expect(performance.now() - startedAt).toBeLessThan(1_000)
+    expect(workedMs() - startedAt).toBeLessThan(1_000)
   })
 
   test('documents every key', async () => {

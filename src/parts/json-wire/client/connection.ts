@@ -10,7 +10,7 @@ import { deferred } from '../../../deferred.ts'
 import { ERRORS, type ErrorCode, TunnelError } from '../../../errors.ts'
 import { eventLoop } from '../../../event-loop.ts'
 import { logsConnectionIn } from '../../../http/connection-logins.ts'
-import { Rewriting } from '../../../paths/rewriting.ts'
+import { isRewriteTerms, Rewriting } from '../../../paths/rewriting.ts'
 import type { CarrierHandler } from '../../../session/carrier.ts'
 import { Heartbeat } from '../../../session/heartbeat.ts'
 import { PROBE_HEADER, probeProof, serverProbeProof } from '../../../wire/control.ts'
@@ -136,7 +136,7 @@ export class JsonConnection implements Connection {
 
   // ── Connection ─────────────────────────────────────────────────────────────────────────────────────────────
 
-  register(settings: TunnelSettings, { name = '', wishes }: Wish): Promise<Registration> {
+  register(settings: TunnelSettings, { name = '', wishes = {} }: Wish): Promise<Registration> {
     const { kind, token, routes, isWildcard, pool, health, guard, hostNames, protocol, inbox } = settings
     if (settings.registersAs !== undefined)
       return Promise.reject(new TunnelError('FEATURE_UNSUPPORTED', 'The JSON wire has no private services.'))
@@ -144,8 +144,10 @@ export class JsonConnection implements Connection {
       const text = 'The server speaks the JSON wire, which has no inbox.'
       return Promise.reject(new TunnelError('INBOX_REFUSED', text))
     }
-    if (wishes !== undefined) {
-      const text = `The server speaks the JSON wire, which has no option ${Object.keys(wishes)[0]}.`
+    const { rewriting, ...others } = wishes
+    const [unknown] = Object.keys(others)
+    if (unknown !== undefined) {
+      const text = `The server speaks the JSON wire, which has no option ${unknown}.`
       return Promise.reject(new TunnelError('FEATURE_UNSUPPORTED', text))
     }
     if (guard !== undefined) {
@@ -160,10 +162,9 @@ export class JsonConnection implements Connection {
         'The server speaks the JSON wire, which carries one plain HTTP tunnel: no other kind, no token of its own, no routes, no wildcard, no hosts, no HTTP/2, no pool, no health checks.'
       return Promise.reject(new TunnelError('KIND_REFUSED', message))
     }
-    const { hostHeader, rewrite } = settings.rewrite
     this.#tunnel ??= {
       settings,
-      rewriting: rewrite && new Rewriting({ ...rewrite, ...(hostHeader !== undefined && { hostHeader }) }),
+      rewriting: isRewriteTerms(rewriting) ? new Rewriting(rewriting) : undefined,
       origins: new OriginPool(settings.origin, new Budget(this.#settings.limits.maxCollectedBytes)),
     }
     const { promise, resolve, reject } = deferred<Registration>()

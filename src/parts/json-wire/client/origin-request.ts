@@ -39,10 +39,10 @@ export function originRequest(
   const bytes = body === undefined ? undefined : decodeBody(body)
   if (body !== undefined && bytes === undefined) return 'BAD_REQUEST'
   const publicHost = hostOf(request)
-  const { rewrite, origin } = tunnel
+  const { hostHeader, origin } = tunnel
   const target = rewriting === undefined ? path : rewriting.target(path)
   if (target === undefined) return 'FILTERED_OUT'
-  let head = `${method} ${target} HTTP/1.1\r\nHost: ${rewrite.hostHeader ?? publicHost ?? new URL(origin.url).host}\r\n`
+  let head = `${method} ${target} HTTP/1.1\r\nHost: ${hostHeader ?? publicHost ?? new URL(origin.url).host}\r\n`
   for (const [name, value] of headers) {
     const lower = name.toLowerCase()
     if (LEFT_OUT.has(lower)) continue

@@ -49,20 +49,19 @@ function settled(tunnel: TunnelSettings): TunnelSettings {
   }
 }
 
-/**
- * Returns an option that only applies to public addresses, or needs a server that reads requests. `undefined` if
- * there is none.
- */
+/** Options that the server keeps for its visitors. */
+const OF_SERVER = ['subdomain', 'responseTimeoutMs', 'away', 'rewrite', 'stripPrefix', 'addPrefix'] as const
+
+/** An option that is for public addresses, or needs a server that reads requests. */
 function publicOptionsOf(tunnel: TunnelSettings): string | undefined {
   if (tunnel.port !== undefined) return 'remotePort'
-  if (tunnel.options?.subdomain !== undefined) return 'subdomain'
   if (tunnel.isWildcard) return 'wildcard'
   if (tunnel.hostNames !== undefined) return 'hosts'
   if (tunnel.routes.length > 0) return 'routes'
   if (tunnel.inbox !== undefined) return 'inbox'
-  if (tunnel.rewrite.hostHeader !== undefined) return 'hostHeader'
+  if (tunnel.hostHeader !== undefined) return 'hostHeader'
   if (tunnel.protocol !== undefined) return 'protocol'
   if (tunnel.proxyProtocol !== undefined) return 'proxyProtocol'
   if (tunnel.pool === 'all' || tunnel.pool === 'cookie') return 'pool of this kind'
-  return undefined
+  return OF_SERVER.find(name => tunnel.options?.[name] !== undefined)
 }

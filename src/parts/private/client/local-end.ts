@@ -75,7 +75,6 @@ export class LocalEnd implements Origin {
       port: undefined,
       token,
       origin: this,
-      rewrite: {},
       proxyProtocol: undefined,
       routes: [],
       isWildcard: false,

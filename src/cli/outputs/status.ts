@@ -1,0 +1,195 @@
+// What the status line of a terminal says: what is live, what is away since when, how much came, and how fast it was.
+
+import type { CliEvent, ResponseEvent } from '../output.ts'
+import { count, formatDuration, visible } from '../terminal/format.ts'
+
+/** The time in milliseconds for which the status line says that the URL was copied. */
+const COPIED_MS = 4_000
+/** Requests whose duration counts, and how many there are before it is shown. */
+const [MAX_DURATIONS, MIN_DURATIONS] = [200, 10]
+
+type StatusText = readonly [mark: '●' | '◐' | '○' | '', text: string, bad?: string, right?: string]
+
+interface Away {
+  readonly origin: string
+  readonly atMs: number
+}
+
+/** Everything but `take` and `granted` only reads. */
+export class Status {
+  isReady = false
+  isListening = false
+  isDraining = false
+  url = ''
+  lostAt: number | undefined
+  /** Apps that accept no connection, by their services, and since when. */
+  readonly down: Map<string | undefined, Away> = new Map()
+  readonly #now: () => Date
+  readonly #known = new Set<string>()
+  #connecting: string | undefined
+  #requests = 0
+  #errors = 0
+  /** Durations of the newest requests, in milliseconds. */
+  readonly #durations: number[] = []
+  #connections = 0
+  #openConnections = 0
+  readonly #webSockets = new Set<number>()
+  /** The reasons for which ordered certificates wait, by their names. */
+  readonly #orders = new Map<string, string>()
+  /** Certificates of the server itself that it lacks, by their names: the first one, and when it is ordered again. */
+  readonly #missing = new Map<string, { readonly name: string; readonly retryAtMs: number }>()
+  #domains: readonly string[] = []
+  /** The result of the key that copies, and until when it is shown. */
+  #copied = { text: '', untilMs: 0 }
+
+  constructor(now: () => Date) {
+    this.#now = now
+  }
+
+  /** Services are shown from now on. */
+  granted(services: readonly { readonly service: string }[]): void {
+    this.isReady = true
+    for (const { service } of services) this.#known.add(service)
+  }
+
+  take(event: CliEvent): void {
+    const nowMs = this.#now().getTime()
+    this.#noteCertificates(event)
+    switch (event.type) {
+      case 'connecting':
+        this.#connecting = visible(event.server)
+        break
+      case 'ready':
+        this.isReady = true
+        break
+      case 'removed':
+        this.#known.delete(event.service)
+        this.down.delete(event.service)
+        break
+      case 'listening':
+        this.isListening = true
+        this.#domains = event.domains
+        break
+      case 'upgraded':
+        this.#webSockets.add(event.id)
+        break
+      case 'response':
+        this.#webSockets.delete(event.id)
+        this.#count(event)
+        break
+      case 'suppressed':
+        this.#requests += event.requests
+        this.#errors += event.errors
+        this.#connections += event.opened
+        this.#openConnections += event.opened - event.connections
+        break
+      case 'visitorConnected':
+        this.#connections++
+        this.#openConnections++
+        break
+      case 'visitorDisconnected':
+        this.#openConnections--
+        break
+      case 'disconnected':
+        // Open requests ended with the connection, and no more events of them come.
+        this.#openConnections = 0
+        this.#webSockets.clear()
+        break
+      case 'reconnecting':
+        this.lostAt ??= nowMs
+        break
+      case 'connected':
+        this.lostAt = undefined
+        this.url = event.url
+        break
+      case 'origin':
+        if (event.isUp) this.down.delete(event.service)
+        else if (!this.down.has(event.service))
+          this.down.set(event.service, { origin: visible(event.origin), atMs: nowMs })
+        break
+      case 'draining':
+        this.isDraining = true
+        break
+      case 'notice':
+        if (event.code === 'COPIED') this.#copied = { text: event.message, untilMs: nowMs + COPIED_MS }
+    }
+  }
+
+  /** A tunnel's own certificate is ordered when a visitor asks for it, so its failure says nothing of the server. */
+  #noteCertificates(event: CliEvent): void {
+    if (!('names' in event) || event.names === undefined) return
+    const id = String(event.names)
+    this.#orders.delete(id)
+    if (event.type === 'notice') {
+      // A step of an order does not make it there.
+      if (event.code === 'CERTIFICATE_ORDERED') this.#orders.set(id, event.message)
+      else this.#missing.delete(id)
+      return
+    }
+    const name = event.names.find(one => this.#domains.includes(one))
+    if (name === undefined || event.retryAt === undefined || event.hasCertificate) return
+    this.#missing.set(id, { name, retryAtMs: Date.parse(event.retryAt) })
+  }
+
+  #count({ status, durationMs, error }: ResponseEvent): void {
+    this.#requests++
+    if (status >= 500 || (error !== undefined && error !== 'CANCELLED')) this.#errors++
+    // The duration of a WebSocket does not show how fast the app is.
+    if (status === 101) return
+    this.#durations.push(durationMs)
+    if (this.#durations.length > MAX_DURATIONS) this.#durations.shift()
+  }
+
+  get text(): StatusText {
+    if (this.isDraining) return ['', '']
+    if (this.lostAt !== undefined) {
+      const outageMs = this.#now().getTime() - this.lostAt
+      const what = this.isReady ? 'reconnecting' : 'server unreachable, retrying'
+      return ['◐', `${what}${outageMs < 1_000 ? '' : `, ${formatDuration(outageMs)}`}`]
+    }
+    const [[service, down] = []] = this.down
+    if (down !== undefined && this.isReady) {
+      const forMs = this.#now().getTime() - down.atMs
+      const since = forMs < 1_000 ? '' : `, ${formatDuration(forMs)}`
+      const live =
+        service === undefined ? '' : `${this.#known.size - this.down.size} of ${this.#known.size} live  `
+      // The file gives the order, not the time at which each app went down.
+      const names = [...this.#known].filter(name => this.down.has(name)).map(visible)
+      if (this.down.size > 1) return ['○', `${live}${names.join(', ')} down`]
+      return ['○', `${live}nothing on ${down.origin} yet${since}`]
+    }
+    const [order] = this.#orders.values()
+    if (order !== undefined) return ['◐', `${firstOf(this.#orders)}${visible(order)}`]
+    const [missing] = this.#missing.values()
+    if (missing !== undefined) {
+      const inMs = missing.retryAtMs - this.#now().getTime()
+      const next = inMs < 1_000 ? 'trying again' : `next try in ${formatDuration(inMs)}`
+      return ['◐', `${firstOf(this.#missing)}up, no certificate for ${visible(missing.name)}: ${next}`]
+    }
+    const open = this.#openConnections + this.#webSockets.size
+    const seen = [
+      ...(this.#requests === 0 ? [] : [count(this.#requests, 'request')]),
+      ...(this.#connections === 0 ? [] : [count(this.#connections, 'connection')]),
+      ...(open === 0 ? [] : [`${open} open`]),
+    ].join(', ')
+    const bad = this.#errors === 0 ? '' : `  ${count(this.#errors, 'error')}`
+    const copied = this.#now().getTime() < this.#copied.untilMs ? this.#copied.text : undefined
+    if (this.isReady || this.isListening)
+      return ['●', seen === '' ? 'live' : `live  ${seen}`, bad, copied ?? this.#percentile]
+    // Registered, and a request through the public side is in transit.
+    if (this.url.startsWith('http')) return ['◐', `${visible(this.url)}  checking`]
+    return this.#connecting === undefined ? ['', ''] : ['◐', `connecting to ${this.#connecting}`]
+  }
+
+  /** The text `p95 24 ms`: of 20 of the newest requests, 19 were as fast. */
+  get #percentile(): string {
+    if (this.#durations.length < MIN_DURATIONS) return ''
+    const sorted = this.#durations.toSorted((one, other) => one - other)
+    return `p95 ${formatDuration(sorted[Math.ceil((sorted.length * 95) / 100) - 1] ?? 0)}`
+  }
+}
+
+/** Returns `(1 of 2) ` before a text about the first. */
+function firstOf({ size }: ReadonlyMap<string, unknown>): string {
+  return size === 1 ? '' : `(1 of ${size}) `
+}
