@@ -223,8 +223,8 @@ export interface Edit {
   /** The path with its query. */
   readonly path?: string
   /**
-   * All fields, in order. Leave out Content-Length and Transfer-Encoding, which follow from the body. A value that is
-   * the mask means the captured value.
+   * All fields, in order. Leave out Content-Length and Transfer-Encoding, which follow from the body, and Content-Encoding
+   * if `body` is text. A value that is the mask means the captured value.
    */
   readonly fields?: readonly { readonly name: string; readonly value: string }[]
   /** The body, as text (UTF-8) or base64. In a form, a value that is the mask also means the captured value. */

@@ -192,6 +192,8 @@ test('npm install --global links the manual, and man finds it', async () => {
   if (Bun.which('man') === null) return
   const { output } = await run(['man', '-w', 'localtunnels'], folder, { MANPATH: join(prefix, 'share/man') })
   expect(output).toBe(await realpath(page))
+  const manual = await run(['man', '-P', 'cat', 'lt'], folder, { MANPATH: join(prefix, 'share/man') })
+  expect(manual.output).toStartWith('LOCALTUNNELS(1)')
 })
 
 test('it says where its repository is, and its messages lead to the pages of that', async () => {

@@ -27,7 +27,9 @@ export function extensionOf(path: string): Extension | undefined {
 export function readConfigText(path: string): string | Fault {
   const read = readSmallFile(path)
   if (typeof read === 'string') return whole(read)
-  // PowerShell 5 writes UTF-16 by default.
+  const bytes = Buffer.from(read.subarray(0, 4)).toString('hex')
+  if (/^(?:fffe0000|0000feff|..000000|000000..)$/.test(bytes)) return whole('is UTF-32: save it as UTF-8')
+  // PowerShell 5 writes it by default.
   if (isUtf16(read)) return whole('is UTF-16: save it as UTF-8')
   if (read.includes(0)) return whole('is not a text file: it has zero bytes')
   try {

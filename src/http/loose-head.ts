@@ -8,11 +8,13 @@
 //   Connection: Content-Length  Connection:              section 7.6.1: what frames a message is not for one connection
 //   Content_Length: 7 \n                                 no framing by any RFC, but some read it as one
 //   Host: a \n Host: b \n       Host: a                  means nothing in a response
+//   X: a(0x01)b \n              X: a b                   RFC 9110 section 5.5: a control character becomes a blank; CR and NUL are refused
+//   Transfer-Encoding: chunked, Transfer-Encoding: chunked   section 5.6.1.2: empty elements of a list are nothing
 //   \n                          (CRLF)                   RFC 9112 section 2.2: LF alone ends a line
 //
 // The strict parser then decides whether the result may be forwarded.
 
-import { ascii, CR, isForbiddenInValue, LF, latin1 } from './characters.ts'
+import { ascii, CR, LF, latin1 } from './characters.ts'
 import { CONTENT_LENGTH, HOST, kindOf, LOOKALIKE, TRANSFER_ENCODING } from './field-names.ts'
 
 const STATUS_LINE = /^HTTP\/([1-9]\.\d) +([1-9]\d\d(?: .*)?)$/
@@ -88,19 +90,19 @@ export class LooseHead {
     if (this.#isAtStatusLine) {
       const [, version, rest] = STATUS_LINE.exec(line) ?? []
       if (version === undefined) return this.#isNoStatusLine(line)
-      this.lines.push(`HTTP/${version === '1.0' ? version : '1.1'} ${rest}`)
+      this.lines.push(`HTTP/${version === '1.0' ? version : '1.1'} ${withoutControls(rest!)}`)
       return true
     }
     if (isBlank(line[0])) {
       if (this.lines.length === 0) return this.#refuse('its trailers begin with a blank')
       if (this.lines.length === 1 && this.#where === 'head')
         return this.#refuse('the first line behind its status line begins with a blank')
-      this.lines.push(`${this.lines.pop()} ${trimmed(line)}`)
+      this.lines.push(`${this.lines.pop()} ${trimmed(withoutControls(line))}`)
       return true
     }
     const [, name, value = ''] = FIELD_LINE.exec(line) ?? []
     if (name !== undefined) {
-      this.lines.push(`${name}: ${trimmed(value)}`)
+      this.lines.push(`${name}: ${trimmed(withoutControls(value))}`)
       return true
     }
     const colon = line.indexOf(':')
@@ -123,6 +125,8 @@ export class LooseHead {
       const kind = kindOfName(name)
       if (kind === CONTENT_LENGTH) lengths.push(...valuesOf(line))
       else if (kind === LOOKALIKE || (kind === HOST && hasHost)) continue
+      else if (kind === TRANSFER_ENCODING)
+        this.lines.push(`${name}: ${valuesOf(line).filter(Boolean).join(', ')}`)
       else if (isSame(name, 'connection'))
         this.lines.push(`${name}: ${valuesOf(line).filter(isOption).join(', ')}`)
       else this.lines.push(line)
@@ -152,18 +156,12 @@ export class LooseHead {
     return true
   }
 
-  /**
-   * Whether a line has no control characters. `mayEnd`: the line is incomplete, so a CR at its end may belong to
-   * CRLF.
-   */
+  /** Whether a line has no NUL and no CR. `mayEnd`: the line is incomplete, so a CR at its end may belong to CRLF. */
   #isFree(text: string, line: number, mayEnd: boolean): boolean {
-    for (let at = 0; at < text.length; at++) {
-      const code = text.charCodeAt(at)
-      if (!isForbiddenInValue(code) || (mayEnd && code === CR)) continue
-      if (code === CR) return this.#refuse(`line ${line} of its ${this.#where} has a CR without LF`)
-      const shown = code.toString(16).padStart(2, '0')
-      return this.#refuse(`line ${line} of its ${this.#where} has the control character 0x${shown}`)
-    }
+    if (text.includes('\0'))
+      return this.#refuse(`line ${line} of its ${this.#where} has the control character 0x00`)
+    if (!mayEnd && text.includes('\r'))
+      return this.#refuse(`line ${line} of its ${this.#where} has a CR without LF`)
     return true
   }
 
@@ -193,6 +191,7 @@ function trimmed(text: string): string {
   return text.slice(start, end)
 }
 
+const withoutControls = (text: string): string => text.replace(/[\x01-\x08\x0b-\x1f\x7f]/g, ' ')
 const isBlank = (character: string | undefined): boolean => character === ' ' || character === '\t'
 const isSame = (name: string, other: string): boolean => name.toLowerCase() === other.toLowerCase()
 export const nameOf = (line: string): string => line.slice(0, line.indexOf(':'))

@@ -32,6 +32,9 @@ const LOOSE = {
   'Host twice': ok('hello', 'Host: a\r\nHost: b\r\n'),
   'Connection that names the length': ok('hello', 'Connection: Content-Length\r\n'),
   'Content_Length beside the length': ok('hello', 'Content_Length: 7\r\n'),
+  'a control character in a value': ok('hello', 'X-Colour: \x1b[1mred\x7f\r\n'),
+  'an empty element beside chunked': chunked('5\r\nhello\r\n0\r\n\r\n').replace('chunked', ', chunked ,'),
+  'a control character in the reason': ok('hello').replace('OK', 'O\bK'),
   'chunks by HTTP/1.0': chunked('5\r\nhello\r\n0\r\n\r\n').replace('1.1', '1.0'),
 }
 

@@ -5,7 +5,7 @@ import type { ExchangeRow, ReplayResult } from '../../exchange.ts'
 import { InspectorSession } from '../captured/inspector-session.ts'
 import type { OfferedKey } from '../output.ts'
 import type { Run } from '../run.ts'
-import { visible } from '../terminal/format.ts'
+import { formatTime, visible } from '../terminal/format.ts'
 import { listenForKeys } from '../terminal/keys.ts'
 import { openInBrowser } from '../terminal/open.ts'
 import { copyUrl, openUrl, showQr } from './offers.ts'
@@ -42,7 +42,8 @@ export function offerKeys(run: Run, { url, page }: Addresses = {}): void {
     if (isReplaying || address === undefined) return
     isReplaying = true
     try {
-      output.block(`  ${await replayLast(InspectorSession.at(address))}`)
+      const outcome = await replayLast(InspectorSession.at(address))
+      output.block(`  ${formatTime(new Date())}  ${outcome}`)
     } catch (error) {
       const { code, message } = error instanceof TunnelError ? error : new TunnelError('INTERNAL')
       notice(code, message)

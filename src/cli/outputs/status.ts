@@ -173,9 +173,11 @@ export class Status {
       ...(open === 0 ? [] : [`${open} open`]),
     ].join(', ')
     const bad = this.#errors === 0 ? '' : `  ${count(this.#errors, 'error')}`
-    const copied = this.#now().getTime() < this.#copied.untilMs ? this.#copied.text : undefined
-    if (this.isReady || this.isListening)
-      return ['●', seen === '' ? 'live' : `live  ${seen}`, bad, copied ?? this.#percentile]
+    if (this.isReady || this.isListening) {
+      // In place of what came: both do not fit 60 columns.
+      if (this.#now().getTime() < this.#copied.untilMs) return ['●', 'live', '', this.#copied.text]
+      return ['●', seen === '' ? 'live' : `live  ${seen}`, bad, this.#percentile]
+    }
     // Registered, and a request through the public side is in transit.
     if (this.url.startsWith('http')) return ['◐', `${visible(this.url)}  checking`]
     return this.#connecting === undefined ? ['', ''] : ['◐', `connecting to ${this.#connecting}`]

@@ -9,10 +9,10 @@ import type { KeptToken, TokenStore } from '../../tokens.ts'
  * started. A check takes microseconds.
  */
 const LOOK_MS = 50
-/** The time in milliseconds between checks for expired tokens. */
+/** The time in milliseconds between checks for expired tokens, and for uses to note. */
 const EXPIRY_MS = 500
-/** The time in milliseconds between writes of the last uses. */
-const WRITE_MS = 30_000
+/** The time in milliseconds in which the uses of one token are noted once: the first one at once, so that no used token is "never used". */
+const NOTED_MS = 30_000
 
 export class TokenSource {
   /** The token file for the admin API. Its changes are noticed like those of another process. */
@@ -20,6 +20,7 @@ export class TokenSource {
   readonly #store: TokenStore
   readonly #failed: (error: Error) => void
   readonly #used = new Map<string, number>()
+  readonly #noted = new Map<string, number>()
   #version: number
   #timers: ReturnType<typeof setInterval>[] = []
   #isFailing = false
@@ -69,7 +70,7 @@ export class TokenSource {
     this.#timers = [
       setInterval(() => look(() => this.#store.version() !== this.#version), LOOK_MS),
       setInterval(() => look(hasExpired), EXPIRY_MS),
-      setInterval(() => this.#write(), WRITE_MS),
+      setInterval(() => this.#write(Date.now() - NOTED_MS), EXPIRY_MS),
     ]
     for (const timer of this.#timers) timer.unref()
   }
@@ -80,7 +81,7 @@ export class TokenSource {
 
   close(): void {
     for (const timer of this.#timers) clearInterval(timer)
-    this.#write()
+    this.#write(Number.POSITIVE_INFINITY)
     this.#store.close()
     this.editable.close()
   }
@@ -90,11 +91,16 @@ export class TokenSource {
     return this.#store.list().filter(token => isOver(token, now)).length
   }
 
-  #write(): void {
-    if (this.#used.size === 0) return
+  /** Notes the uses of tokens that were noted before this time, or never. */
+  #write(beforeMs: number): void {
+    const due = new Map([...this.#used].filter(([name]) => (this.#noted.get(name) ?? 0) < beforeMs))
+    if (due.size === 0) return
     try {
-      this.#store.used(this.#used)
-      this.#used.clear()
+      this.#store.used(due)
+      for (const [name, atMs] of due) {
+        this.#used.delete(name)
+        this.#noted.set(name, atMs)
+      }
     } catch (error) {
       this.#failed(error as Error)
     }

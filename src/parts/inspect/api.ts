@@ -5,14 +5,13 @@ import type { Edit } from '../../exchange.ts'
 import { type Filter, isFilterFault, parseFilter } from '../../exchange-filter.ts'
 import { proofOf, refusalOf, SAFE_HEADERS } from './access.ts'
 import { compare, verdictOf } from './compare.ts'
-import { contentOf } from './content.ts'
+import { shownContent } from './content.ts'
 import type { Entry } from './entry.ts'
 import { eventStream } from './event-stream.ts'
 import { exported, harEntry, harOf, hidesSecrets, isFormat } from './export.ts'
-import { maskedForm } from './form-secrets.ts'
 import type { Inspector } from './inspector.ts'
 import { loadPage } from './page.ts'
-import { headerOf, type Showing } from './secrets.ts'
+import type { Showing } from './secrets.ts'
 import { detailOf, rowOf } from './view.ts'
 import { MAX_WAIT_MS, waitForExchange } from './wait.ts'
 
@@ -209,10 +208,12 @@ export class InspectApi {
   // ── One exchange ───────────────────────────────────────────────────────────────────────────────────────────
 
   #body({ entry, query }: Asked, side: 'request' | 'response'): Response {
-    const { bytes: content, fault } = contentOf(entry, side, query.get('decoded') === '1')
-    const { secrets, reveals } = this.#showing(query)
-    const type = headerOf(side === 'request' ? entry.requestHead : entry.responseHead, 'content-type')
-    const bytes = reveals ? content : maskedForm(content, type, secrets)
+    const { bytes, fault, hides } = shownContent(
+      entry,
+      side,
+      query.get('decoded') === '1',
+      this.#showing(query),
+    )
     const isDownload = query.get('download') === '1'
     return new Response(new Uint8Array(bytes), {
       headers: {
@@ -220,6 +221,7 @@ export class InspectApi {
         // Never the captured type, because a captured page must not run with this origin.
         'content-type': 'application/octet-stream',
         ...(isDownload && { 'content-disposition': `attachment; filename="${side}-${entry.id}.bin"` }),
+        ...(hides && { 'x-secrets-left-out': '1' }),
         ...(fault !== undefined && { 'x-decode-fault': fault.replace(/[^\x20-\x7e]/g, '?').slice(0, 200) }),
       },
     })

@@ -1,9 +1,8 @@
 // Compares two exchanges.
 
 import type { Diff, DiffPart, MessageDiff, ReplayResult } from '../../exchange.ts'
-import { type Content, contentOf, textOfContent } from './content.ts'
+import { contentOf, shownContent, textOfContent } from './content.ts'
 import type { Entry } from './entry.ts'
-import { maskedForm } from './form-secrets.ts'
 import { formatJson } from './json-text.ts'
 import { fieldsOf, headerOf, REVEALING, type Showing, targetOf } from './secrets.ts'
 import { rowOf } from './view.ts'
@@ -83,21 +82,14 @@ function isSameBody(a: Entry, b: Entry, side: Side): boolean {
   return Buffer.compare(contentOf(a, side, true).bytes, contentOf(b, side, true).bytes) === 0
 }
 
-async function compareBodies(
-  a: Entry,
-  b: Entry,
-  side: Side,
-  { secrets }: Showing,
-): Promise<MessageDiff['body']> {
+async function compareBodies(a: Entry, b: Entry, side: Side, masked: Showing): Promise<MessageDiff['body']> {
   const bodyOf = (entry: Entry) => (side === 'request' ? entry.requestBody : entry.responseBody)
   const isCut = bodyOf(a).isCut || bodyOf(b).isCut
   const [one, other] = [contentOf(a, side, true), contentOf(b, side, true)]
   const isSame = Buffer.compare(one.bytes, other.bytes) === 0 && bodyOf(a).totalBytes === bodyOf(b).totalBytes
-  const textOf = (entry: Entry, { bytes }: Content) => {
-    const type = headerOf(headOf(entry, side), 'content-type')
-    return textOfContent({ bytes: maskedForm(bytes, type, secrets) }, type)
-  }
-  const [text, otherText] = [textOf(a, one), textOf(b, other)]
+  const textOf = (entry: Entry) =>
+    textOfContent(shownContent(entry, side, true, masked), headerOf(headOf(entry, side), 'content-type'))
+  const [text, otherText] = [textOf(a), textOf(b)]
   if (isBinary(text) || isBinary(otherText)) return { isSame, kind: isCut ? 'cut' : 'binary', parts: [] }
   const [json, otherJson] = [formatJson(text), formatJson(otherText)]
   const isJson = json !== undefined && otherJson !== undefined

@@ -8,6 +8,7 @@ import { RequestHead, readWhole } from '../../http/head.ts'
 import type { SignatureHeaders, Signed } from '../../signatures/signatures.ts'
 import type { Socket, SocketHandler } from '../../socket.ts'
 import type { Capture } from './capture.ts'
+import { contentOf } from './content.ts'
 import type { Entry } from './entry.ts'
 import { unmaskedForm, unmaskedQueries } from './form-secrets.ts'
 import { fieldsOf, headerOf } from './secrets.ts'
@@ -50,6 +51,8 @@ export function replayBytes(entry: Entry, edit: Edit = {}, sign?: Signer): Uint8
   const hasTrailers = trailers.length > 0
   const kept = fields.filter(line => {
     const name = nameOf(line)
+    // Edited text has no coding.
+    if (edit.body !== undefined && name === 'content-encoding') return false
     return !isReplaced(line) && (!FRAMING.has(name) || (hasTrailers && name === 'trailer'))
   })
   for (const [name, value] of signature) kept.push(`${name}: ${value}`)
@@ -102,7 +105,8 @@ function nameOf(line: string): string {
 
 function editedBody(entry: Entry, { body, bodyBase64 }: Edit): Uint8Array {
   const edited = bodyBase64 === undefined ? new TextEncoder().encode(body) : Buffer.from(bodyBase64, 'base64')
-  return unmaskedForm(edited, entry.requestBody.bytes, headerOf(entry.requestHead, 'content-type'))
+  const captured = contentOf(entry, 'request', true).bytes
+  return unmaskedForm(edited, captured, headerOf(entry.requestHead, 'content-type'))
 }
 
 /** Replaces each value that is the mask by the captured one: the n-th of a name by the n-th. */

@@ -3,9 +3,8 @@
 import { ERRORS, type ErrorCode } from '../../errors.ts'
 import type { ExchangeDetail, ExchangeRow, Kept, Message, Times } from '../../exchange.ts'
 import type { Part } from '../../exchange-filter.ts'
-import { contentOf, SEARCHED_FLOOR_BYTES, textOfContent } from './content.ts'
+import { SEARCHED_FLOOR_BYTES, shownContent, textOfContent } from './content.ts'
 import type { Entry, KeptBytes } from './entry.ts'
-import { maskedForm } from './form-secrets.ts'
 import { fieldsOf, headerOf, headText, type Showing, targetOf, trailersOf } from './secrets.ts'
 
 export function rowOf(entry: Entry, showing: Showing): ExchangeRow {
@@ -107,9 +106,8 @@ function searchedBody(
   head: Uint8Array,
   { secrets }: Showing,
 ): string {
-  const type = headerOf(head, 'content-type')
-  const bytes = maskedForm(contentOf(entry, side, true, SEARCHED_FLOOR_BYTES).bytes, type, secrets)
-  return textOfContent({ bytes }, type)
+  const content = shownContent(entry, side, true, { secrets, reveals: false }, SEARCHED_FLOOR_BYTES)
+  return textOfContent(content, headerOf(head, 'content-type'))
 }
 
 function keptOf({ totalBytes, keptBytes }: KeptBytes): Kept {

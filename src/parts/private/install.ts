@@ -13,10 +13,41 @@ import { refusalOf } from '../../server/tunnels/claims.ts'
 import type { Member } from '../../server/tunnels/member.ts'
 import { Tunnel, type TunnelRegistry } from '../../server/tunnels/tunnel.ts'
 import { labelOf, refusalOfName } from '../../server/tunnels/tunnels.ts'
+import { Shares } from '../../shares.ts'
+import type { SocketHandler } from '../../socket.ts'
 import { StreamSocket } from './stream-socket.ts'
 
 export const installPrivate: Install = server => {
   let whole: WholeServer | undefined
+  /** The open connections to each service, by their owners. */
+  const shares = new Map<string, Shares>()
+  /** Opens a stream to the client, and treats it as the connection of a raw visitor. */
+  const dial = (member: Member): void => {
+    const { client, upstream, tunnel, holder } = member
+    if (whole === undefined || client === undefined || upstream === undefined) return
+    const { raw } = whole
+    const { name } = tunnel
+    const share = shares.get(name) ?? new Shares()
+    shares.set(name, share)
+    const hasRoom = share.take(holder.key, '', 1, server.limits.maxStreams)
+    const over = () => {
+      member.finished()
+      if (hasRoom) share.give(holder.key, '', 1)
+      if (share.taken === 0) shares.delete(name)
+    }
+    member.began()
+    const isOpen = StreamSocket.open(
+      handler => upstream.open(handler, client.remoteAddress, undefined),
+      client.remoteAddress,
+      socket => {
+        if (hasRoom) return raw.accept(socket, wishFor(name, server))
+        socket.terminate('TUNNEL_BUSY')
+        return REFUSED
+      },
+      over,
+    )
+    if (!isOpen) over()
+  }
   return {
     name: 'private',
     async start(started) {
@@ -26,9 +57,7 @@ export const installPrivate: Install = server => {
       claim: (name, rule, holder) => claim(name, rule, holder, server),
       refusalText,
       dial(member, count) {
-        if (whole === undefined) return
-        const wish = wishFor(member.tunnel.name, server)
-        for (let left = count; left > 0; left--) dial(member, wish, whole)
+        for (let left = count; left > 0; left--) dial(member)
       },
     },
   } satisfies Part
@@ -100,16 +129,5 @@ function wishFor(name: string, { tunnels }: PartServer): RawWish {
   return { kind: 'private', wanted: name, name, find }
 }
 
-/** Opens a stream to the client, and treats it as the connection of a raw visitor. */
-function dial(member: Member, wish: RawWish, whole: WholeServer): void {
-  const { client, upstream } = member
-  if (client === undefined || upstream === undefined) return
-  member.began()
-  const isOpen = StreamSocket.open(
-    handler => upstream.open(handler, client.remoteAddress, undefined),
-    client.remoteAddress,
-    socket => whole.raw.accept(socket, wish),
-    () => member.finished(),
-  )
-  if (!isOpen) member.finished()
-}
+/** Handles a connection that is closed already. */
+const REFUSED: SocketHandler = { received() {}, drained() {}, ended() {}, closed() {} }

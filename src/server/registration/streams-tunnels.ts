@@ -173,8 +173,9 @@ export class StreamsTunnels {
     this.#forget(number, member.tunnel)
     this.#owner.send({ type: 'revoked', tunnel: number, code, message: new TunnelError(code).message })
     if (member.upstream === upstream) member.remove(code)
-    // Requests in progress still get their responses, even if the name is no longer allowed.
-    if (code === 'TOKEN_REFUSED' || code === 'TOKEN_EXPIRED' || code === 'BLOCKED') upstream.stop?.()
+    // Requests in progress still get their responses, even if the name is no longer allowed. Connections to private services end.
+    if (code === 'TOKEN_REFUSED' || code === 'TOKEN_EXPIRED' || code === 'BLOCKED' || member.tunnel.isEnd)
+      upstream.stop?.()
     this.#host.released(this.#owner, member.tunnel, code)
   }
 

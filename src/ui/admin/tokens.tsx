@@ -65,7 +65,6 @@ const COLUMNS: readonly (Column<TokenUse> & { readonly by?: (row: TokenUse) => n
   {
     sort: 'used',
     head: 'Last used',
-    class: 'mid',
     by: ({ lastUsedAt = '' }) => lastUsedAt,
     cell: ({ lastUsedAt }) => <Ago time={lastUsedAt} />,
   },

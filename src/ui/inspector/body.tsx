@@ -26,7 +26,7 @@ interface BodyProps {
   readonly side: Side
   readonly title: string
   readonly message: Message
-  /** The text after the size: a status. */
+  /** Before the size: a status. */
   readonly about?: string
 }
 
@@ -62,11 +62,11 @@ export function Body({ id, side, title, message: { body }, about = '' }: BodyPro
   const views = viewsOf(all, type, root.value !== undefined)
   const view = chosen.value !== undefined && views.includes(chosen.value) ? chosen.value : views[0]
   const facts = [
+    about,
     totalBytes === 0 ? 'no body' : bytes(totalBytes),
     totalBytes === 0 ? '' : shortType(type),
     encoding === '' ? '' : `${encoding}, decoded`,
     isComplete || totalBytes === 0 ? '' : 'not complete',
-    about,
   ].filter(Boolean)
   return (
     <>

@@ -86,7 +86,7 @@ function Fault({ id }: { readonly id: string }) {
 }
 
 function Content({ exchange }: { readonly exchange: ExchangeDetail }) {
-  const { id, request, response, path, status, reason, kind, frames, interim } = exchange
+  const { id, request, response, path, kind, frames, interim } = exchange
   if (request === undefined) return <Unseen exchange={exchange} />
   if (frames.total > 0 || kind === 'websocket')
     return (
@@ -116,13 +116,7 @@ function Content({ exchange }: { readonly exchange: ExchangeDetail }) {
           </>
         ) : (
           <>
-            <Body
-              id={id}
-              side="response"
-              title="Response"
-              message={response}
-              about={`${status} ${reason}`.trim()}
-            />
+            <Body id={id} side="response" title="Response" message={response} about={`${exchange.status}`} />
             <Headers name="Headers" fields={response.fields} />
             <Headers name="Trailers" fields={response.trailers} />
           </>

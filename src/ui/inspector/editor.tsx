@@ -30,7 +30,7 @@ interface Draft {
 const keyOf = (id: string) => `draft ${id}`
 
 export function Editor({ exchange }: { readonly exchange: ExchangeDetail }) {
-  const { id, verified, status, reason, times, response } = exchange
+  const { id, verified, status, times, response } = exchange
   const captured = exchange.request?.fields ?? []
   const fresh = (): Draft => ({
     method: exchange.method,
@@ -184,7 +184,7 @@ export function Editor({ exchange }: { readonly exchange: ExchangeDetail }) {
               side="response"
               title="Last response"
               message={response}
-              about={`${status} ${reason} · ${duration(times.totalMs)}`}
+              about={`${status} · ${duration(times.totalMs)}`}
             />
           )}
         </section>

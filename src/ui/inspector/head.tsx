@@ -32,7 +32,7 @@ export function Head({ exchange }: { readonly exchange: ExchangeDetail }) {
       <div class="line1">
         <IconButton icon="back" class="back" label="Back to the list" onClick={() => go({ id: undefined })} />
         <h2>
-          <span class={`st ${toneOf(exchange) || 'is-ok'}`}>
+          <span class={`st ${toneOf(exchange) || 'is-ok'}`} title={exchange.reason}>
             {status || (state === 'open' ? '…' : 'fail')}
           </span>
           <span class="m">{method || kind.toUpperCase()}</span>
