@@ -32,8 +32,7 @@ export type Admitted = Pick<Socket, 'remoteAddress' | 'terminate' | 'hasUnread'>
 
 /**
  * The number of free descriptors below which even the control host gets no connection. `accept` must never run out of
- * them; see
- * `#keepSpare`.
+ * them; see `#keepSpare`.
  */
 const LAST_DESCRIPTORS = 4
 /** The number of files kept open, to be closed when no other descriptor is free. */
