@@ -2,7 +2,7 @@
 
 import { closeSync, openSync } from 'node:fs'
 import { descriptorLimit, freeDescriptors } from '../../descriptors.ts'
-import { type ErrorCode, TunnelError } from '../../errors.ts'
+import { ERRORS, type ErrorCode, TunnelError } from '../../errors.ts'
 import type { Socket } from '../../socket.ts'
 import type { Note } from '../contracts/part.ts'
 import { type AddressBounds, AddressCounter, narrowed } from '../settings/address-counter.ts'
@@ -325,7 +325,9 @@ export class Admission implements Deadline {
     this.#reportedAt.set(code, now)
     this.#refused.set(code, 0)
     this.#host.failed(
-      new TunnelError(code, `${this.#reason(code)} Connections refused since the last report: ${count}.`),
+      new TunnelError(code, `${this.#reason(code)} Connections refused since the last report: ${count}.`, {
+        action: ERRORS[code].operator,
+      }),
     )
   }
 
