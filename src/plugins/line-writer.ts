@@ -1,7 +1,7 @@
 // Writes lines to a file or stdout in the background: collects them during a write, and drops them if too many wait.
 
 import { close, closeSync, fstatSync, openSync, renameSync, rmSync, write } from 'node:fs'
-import { TunnelError } from '../errors.ts'
+import { messageOf, optionInvalid } from '../errors.ts'
 import { LF } from '../http/characters.ts'
 
 export interface LineWriterOptions {
@@ -166,8 +166,7 @@ export class LineWriter {
   }
 
   #failed(cause: unknown): void {
-    const reason = cause instanceof Error ? cause.message : String(cause)
-    this.#fault = new Error(`lines were lost: ${reason}`, { cause })
+    this.#fault = new Error(`lines were lost: ${messageOf(cause)}`, { cause })
   }
 
   /** Begins the next file if the line at `from` does not fit. Returns the end of the lines that fit, at least one. */
@@ -205,8 +204,7 @@ export class LineWriter {
       this.#fileBytes = fstatSync(descriptor).size
       return descriptor
     } catch (cause) {
-      const reason = cause instanceof Error ? cause.message : String(cause)
-      throw new TunnelError('OPTION_INVALID', `The access log ${file} cannot be opened: ${reason}.`, {
+      throw optionInvalid(`The access log ${file} cannot be opened: ${messageOf(cause)}.`, {
         cause,
       })
     }
