@@ -16,7 +16,10 @@ export interface AccessLogOptions extends ForTunnels {
   readonly sample?: number
   /** Whether lines have the query of the target, which may hold secrets of the app's users. Default `false`: the path alone. */
   readonly query?: boolean
-  /** The size at which the file is renamed to `file.1`, that one to `file.2`, and so on. Bytes. Default 100 MiB. `0`: never. */
+  /**
+   * The size at which the file is renamed to `file.1`, that one to `file.2`, and so on. Bytes. Default 100 MiB. `0`: never. A pipe
+   * or device is never renamed.
+   */
   readonly maxFileBytes?: number
   /** The number of renamed files that stay. Default 5. `0`: the file begins again. */
   readonly maxFiles?: number
