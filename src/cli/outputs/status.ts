@@ -1,4 +1,4 @@
-// What the status line of a terminal says: what is live, what is away since when, how much came, and how fast it was.
+// The status line of a terminal: services that are live or away, how much came, and how fast it was.
 
 import type { CliEvent, ResponseEvent } from '../output.ts'
 import { count, formatDuration, visible } from '../terminal/format.ts'

@@ -173,16 +173,13 @@ export const fits = (...texts: readonly string[]): boolean =>
 /** Opens and closes the form of what can be added in a view. */
 export function AddButton({ text }: { readonly text: string }) {
   return (
-    <>
-      <span class="grow" />
-      <button
-        type="button"
-        class="btn main"
-        aria-expanded={isAdding.value}
-        onClick={() => (isAdding.value = !isAdding.value)}
-      >
-        {text}
-      </button>
-    </>
+    <button
+      type="button"
+      class="btn main end"
+      aria-expanded={isAdding.value}
+      onClick={() => (isAdding.value = !isAdding.value)}
+    >
+      {text}
+    </button>
   )
 }

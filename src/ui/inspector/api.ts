@@ -24,11 +24,13 @@ const PROOF_MS = 5_000
 let token = sessionStorage.getItem(KEY) ?? ''
 /** Streams of events from a server that has proven itself. When they end, another server may respond. */
 let streams = 0
+/** Stays between two streams when this page ended the first one, for another filter. */
+let isProven = false
 
 // A reload takes it along only from a proven server: the page of another program at this address could read what the tab stores.
 sessionStorage.removeItem(KEY)
 addEventListener('pagehide', () => {
-  if (streams > 0) sessionStorage.setItem(KEY, token)
+  if (isProven) sessionStorage.setItem(KEY, token)
 })
 
 /** Takes the token out of the address. `true`: there was one. */
@@ -159,12 +161,14 @@ export async function listen(
   signal: AbortSignal,
   heard: (event: InspectEvent) => void,
 ): Promise<void> {
-  const { body } = await ask(`events?${query({ filter, frames: true })}`, { signal })
-  if (body === null) return
-  const reader = body.pipeThrough(new TextDecoderStream()).getReader()
-  let rest = ''
-  streams++
+  let [rest, begun] = ['', 0]
   try {
+    const { body } = await ask(`events?${query({ filter, frames: true })}`, { signal })
+    if (body === null) return
+    const reader = body.pipeThrough(new TextDecoderStream()).getReader()
+    begun = 1
+    streams++
+    isProven = true
     for (;;) {
       const { done, value } = await reader.read()
       if (done) return
@@ -173,6 +177,7 @@ export async function listen(
       for (const line of lines) if (line !== '') heard(JSON.parse(line))
     }
   } finally {
-    streams--
+    streams -= begun
+    if (!signal.aborted) isProven = false
   }
 }
