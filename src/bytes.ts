@@ -1,34 +1,36 @@
-// Bytes between reading and writing: copies of them, and the two sign-in methods which they wait. A buffer is one array that is read as a
-// whole; a queue is what the next writer has no room for yet.
+// Bytes between reading and writing: copies of them, a buffer and a queue. A buffer is one array that is read as a
+// whole; a queue has the bytes for which a writer has no room yet.
 
 const { copy } = Buffer.prototype
 
 /**
- * Copies from[start, end) to into[at, …). `set` would want a view of the range, and the first view of an array fresh
- * from a socket costs ten times the copy: 290 ns instead of 30, and work for the collector.
+ * Copies from[start, end) to into[at, …). `set` would need a view of the range, and the first view of an array from a
+ * socket costs ten times the copy: 290 ns instead of 30, and work for the collector.
  */
 export function copyBytes(from: Uint8Array, start: number, end: number, into: Uint8Array, at: number): void {
   copy.call(from, into, at, start, end)
 }
 
-/** A copy of bytes[start, end). Not `slice`: sockets hand out Buffers, and the slice of a Buffer is a view. */
+/** Returns a copy of bytes[start, end). `slice` would not do: sockets return Buffers, whose slice is a view. */
 export function copyOf(bytes: Uint8Array, start = 0, end: number = bytes.length): Uint8Array<ArrayBuffer> {
   const own = new Uint8Array(end - start)
   copyBytes(bytes, start, end, own, 0)
   return own
 }
 
-/** Frees the memory of an array that only the caller has, and of all views of it. The collector would find it much later. */
+/**
+ * Frees the memory of an array that only the caller has, and of all its views. The collector would do so much later.
+ */
 export function free({ buffer }: Uint8Array): void {
   if (buffer instanceof ArrayBuffer) buffer.transfer(0)
 }
 
-/** Pieces from this length on stay unchanged. */
+/** The length from which pieces are kept as they are. */
 const LARGE_BYTES = 16_384
 
 /**
- * Adds a piece behind the others. Small ones are put together, each with others of its length or less: a thousand arrays of a byte
- * would cost far more than their bytes, and each byte is copied a few times at most.
+ * Appends a piece to the others. Small pieces are joined with others of at most their length: a thousand arrays of a
+ * byte would cost far more than their bytes, and each byte is copied only a few times.
  */
 export function addPiece(pieces: Uint8Array[], piece: Uint8Array): void {
   let added = piece
@@ -46,7 +48,7 @@ export function addPiece(pieces: Uint8Array[], piece: Uint8Array): void {
   pieces.push(added)
 }
 
-/** Joins two arrays; copies only if both are there. */
+/** Joins two arrays. Copies only if both exist. */
 export function joined(one: Uint8Array | undefined, other: Uint8Array | undefined): Uint8Array | undefined {
   return one === undefined || other === undefined ? (one ?? other) : Buffer.concat([one, other])
 }
@@ -54,27 +56,27 @@ export function joined(one: Uint8Array | undefined, other: Uint8Array | undefine
 const FIRST_CAPACITY = 1024
 const EMPTY: Uint8Array = new Uint8Array(0)
 
-/** The total of all buffers of one kind. */
+/** The total size of all buffers of one kind. */
 export class HeldBytes {
   bytes = 0
-  /** Buffers that hold any. */
+  /** The number of buffers that are not empty. */
   count = 0
 
-  /** Whether a buffer with this many bytes has more than its share, when all together hold more than `limit`. */
+  /** Whether a buffer with this many bytes has more than its share while all together have more than `limit`. */
   isTooMuch(bytes: number, limit: number): boolean {
     return this.bytes > limit && bytes * this.count > limit
   }
 }
 
-/** Collects pieces in one array. It grows with what arrives, never by what is announced. */
+/** Collects pieces in one array. It grows with the bytes that arrive, never by an announced length. */
 export class ByteBuffer {
   #bytes: Uint8Array = EMPTY
   #length = 0
-  /** Of the array that holds what waits: it may be more than what is seen of it. */
+  /** The size of the array with the waiting bytes, which may be larger than the visible part. */
   #arrayBytes = 0
   readonly #held: HeldBytes | undefined
 
-  /** `held`: where it is counted what keeping costs. */
+  /** Makes a buffer. `held` counts the memory of all buffers of its kind. */
   constructor(held?: HeldBytes) {
     this.#held = held
   }
@@ -87,12 +89,12 @@ export class ByteBuffer {
     return this.#length
   }
 
-  /** The memory that keeping it costs. */
+  /** The memory that the stored bytes cost. */
   get arrayBytes(): number {
     return this.#length === 0 ? 0 : this.#arrayBytes
   }
 
-  /** A view of all that waits. */
+  /** A view of all stored bytes. */
   get all(): Uint8Array {
     return this.#bytes.subarray(0, this.#length)
   }
@@ -112,8 +114,9 @@ export class ByteBuffer {
   }
 
   /**
-   * Keeps the end of `bytes`, from `start` on, which is a view of an array of `arrayBytes`: without a copy, unless most of
-   * that array has been used already. Of many requests that came at once, each copies half of the rest at most once.
+   * Stores the end of `bytes`, from `start` on, which is a view of an array of `arrayBytes`. It copies only if most
+   * of that array has been used already. If many requests arrive at once, each then copies half of the rest at most
+   * once.
    */
   adopt(bytes: Uint8Array, start: number, arrayBytes: number): void {
     if (this.#length > 0 || (bytes.length - start) * 2 < arrayBytes) return this.add(bytes, start)
@@ -123,7 +126,7 @@ export class ByteBuffer {
     if (this.#held !== undefined) this.#count(this.#held, 1)
   }
 
-  /** All that waits, which then is the caller's; `undefined` for nothing. */
+  /** Returns all stored bytes, which then belong to the caller. `undefined` if there are none. */
   take(): Uint8Array | undefined {
     if (this.#length === 0) return undefined
     const bytes = this.all
@@ -144,29 +147,29 @@ export class ByteBuffer {
   }
 }
 
-/** Up to here pieces are copied together: a view would pin the whole read that it was cut from. */
+/** The size up to which pieces are copied together. A view would keep the whole read in memory. */
 const SMALL_BYTES = 4_096
-/** Room for small pieces that wait. */
+/** The size of an array for small waiting pieces. */
 const TAIL_BYTES = 16_384
 
-/** Where bytes go: a socket, for example. */
+/** A destination of bytes, such as a socket. */
 export interface Writing {
-  /** Takes bytes[start, end), or as many of them as there is room for. Returns how many. */
+  /** Takes bytes[start, end), or as many as there is room for. Returns the number. */
   write(bytes: Uint8Array, start?: number, end?: number): number
 }
 
-/** Contract: who is charged for bytes that wait. */
+/** Contract: counts waiting bytes against a limit. */
 export interface Account {
-  /** This many bytes more wait; negative: fewer. */
+  /** Counts `bytes` more that wait; fewer if negative. */
   hold(bytes: number): void
-  /** More bytes wait than the bound allows. */
+  /** Whether more bytes wait than the limit allows. */
   readonly isOver: boolean
 }
 
-/** Bytes that their receiver did not take yet: what every writer keeps while a kernel is full. */
+/** Bytes that their receiver has not taken yet, stored by a writer while a kernel buffer is full. */
 export class SendQueue {
   readonly #pieces: Uint8Array[] = []
-  /** Where small pieces gather; its filled part is the last of `#pieces`. */
+  /** The array that collects small pieces. Its filled part is the last of `#pieces`. */
   #tail: Uint8Array | undefined
   #tailEnd = 0
   #account: Account | undefined
@@ -175,7 +178,7 @@ export class SendQueue {
     return this.#account
   }
 
-  /** Is charged from now on, also for what waits already. */
+  /** Sets the account that is charged for the waiting bytes, including those that wait already. */
   set account(account: Account | undefined) {
     if (account === this.#account) return
     const waitingBytes = this.length
@@ -193,8 +196,8 @@ export class SendQueue {
   }
 
   /**
-   * Writes bytes[start, end) to the socket, behind what waits. Returns how many the kernel took; a copy of the rest
-   * is kept.
+   * Writes bytes[start, end) to the socket, after the waiting bytes. Returns how many the kernel took; a copy of the
+   * rest is stored.
    */
   send(socket: Writing, bytes: Uint8Array, start = 0, end: number = bytes.length): number {
     let taken = 0
@@ -206,7 +209,7 @@ export class SendQueue {
     return taken
   }
 
-  /** Keeps bytes[start, end) without trying. */
+  /** Stores bytes[start, end) without an attempt to write. */
   keep(bytes: Uint8Array, start = 0, end: number = bytes.length): void {
     const count = end - start
     this.#account?.hold(count)
@@ -225,9 +228,9 @@ export class SendQueue {
     this.#pieces[this.#pieces.length - 1] = this.#tail.subarray(0, this.#tailEnd)
   }
 
-  /** Writes what waits. Returns how many bytes the kernel took. */
+  /** Writes the waiting bytes. Returns how many the kernel took. */
   flush(socket: Writing): number {
-    // Nothing is added to a piece of which the kernel has a part.
+    // The kernel has a part of this piece, so nothing may be added to it.
     this.#tail = undefined
     let total = 0
     for (let first = this.#pieces[0]; first !== undefined; first = this.#pieces[0]) {

@@ -1,6 +1,6 @@
 // Contract: the certificate for a name, asked for during a visitor's TLS handshake.
 
-/** A certificate with its key. One certificate is always the same object, because contexts are kept by identity. */
+/** A certificate with its key. One certificate is always the same object, because TLS contexts are cached by it. */
 export interface Certificate {
   /** The certificate chain as PEM: the certificate itself, then those between it and the root. */
   readonly cert: string
@@ -51,7 +51,7 @@ export interface ChallengeResponses {
   tlsCertificate(name: string): Certificate | undefined
 }
 
-/** The path in front of the token of an HTTP-01 check. */
+/** The path before the token of an HTTP-01 check. */
 export const HTTP_CHALLENGE_PATH = '/.well-known/acme-challenge/'
 
 /** The only protocol in the hello of a TLS-ALPN-01 check. */

@@ -1,4 +1,4 @@
-// The client alone, as `localtunnels/client`: for programs that share a port and never serve one.
+// The client alone, as `localtunnels/client`: for programs that share a port and run no server.
 
 export type { AppWebSocket, HandlerServer, Message, WebSocketHandlers } from './client/contracts/handler.ts'
 export type { Exchange, SeenMessage, WaitOptions, Watchable } from './client/contracts/watching.ts'

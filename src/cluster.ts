@@ -1,4 +1,4 @@
-// Entry `localtunnels/cluster`: where several servers keep who holds which name. Loaded only by programs that run more than one.
+// Entry `localtunnels/cluster`: the directory for several servers. Loaded only by programs that run more than one.
 
 export { MemoryDirectory } from './directories/memory.ts'
 export { RedisDirectory, type RedisDirectoryOptions } from './directories/redis.ts'

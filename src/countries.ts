@@ -1,47 +1,47 @@
-// The country of an address, from a file of the operator in the MaxMind DB format (MMDB).
+// Finds the country of an address in a file of the operator in the MaxMind DB format (MMDB).
 
 import { readFileSync } from 'node:fs'
-import { TunnelError, whyUnreadable } from './errors.ts'
+import { optionInvalid, type TunnelError, whyUnreadable } from './errors.ts'
 import { FileWatch } from './file-watch.ts'
 
-/** Knows countries of addresses. */
+/** Knows the countries of addresses. */
 export interface Countries {
-  /** The ISO 3166-1 code of the country, such as `DE`; `undefined`: it is not known. */
+  /** Returns the ISO 3166-1 code of the country, such as `DE`. `undefined` if it is unknown. */
   of(address: string): string | undefined
 }
 
-/** The entry of a list for addresses whose country is not known. */
+/** The list entry for addresses whose country is unknown. */
 const UNKNOWN = 'unknown'
 
-/** The code of an entry such as `country:DE`, or `unknown`; `undefined`: the entry is not one of a country. */
+/** Returns the code of an entry such as `country:DE`, or `unknown`. `undefined` if the entry is not a country. */
 export function countryOf(entry: string): string | undefined {
   const [, code] = /^country:([a-z]{2}|unknown)$/i.exec(entry) ?? []
   return code?.length === 2 ? code.toUpperCase() : code?.toLowerCase()
 }
 
-/** Whether one of these codes is that of the address. */
+/** Whether the address is in one of these countries. */
 export function isInCountry(address: string, codes: ReadonlySet<string>, countries: Countries): boolean {
   return codes.has(countries.of(address) ?? UNKNOWN)
 }
 
-/** A file that is open. */
+/** An open file of countries. */
 export interface CountryFile extends Countries {
   close(): void
 }
 
-/** A row of the file: of MaxMind, DB-IP and others a table, of IPinfo a text. */
+/** A row of the file: a table in those of MaxMind, DB-IP and others, a text in those of IPinfo. */
 interface Row {
   readonly country?: string | { readonly iso_code?: unknown }
   readonly country_code?: unknown
 }
 
-/** Records that stay decoded. A file of countries has some hundreds. */
+/** The number of records that stay decoded. A file of countries has a few hundred. */
 const MAX_DECODED = 4_096
 
 /**
- * Opens an MMDB file of countries or cities, such as GeoLite2-Country.mmdb, and reads it again when it changes. All of it is in memory.
- * `failed`: a change cannot be read, and the earlier file stays in use. Default: such changes are ignored. Rejects with `OPTION_INVALID`
- * for a file that cannot be read.
+ * Opens an MMDB file of countries or cities, such as GeoLite2-Country.mmdb, and reads it again when it changes. The
+ * whole file is in memory. `failed` is called if a changed file cannot be read; the earlier one stays in use.
+ * Default: such changes are ignored. Rejects with `OPTION_INVALID` if the file cannot be read.
  */
 export async function openCountries(path: string, failed?: (error: Error) => void): Promise<CountryFile> {
   const { Reader } = await import('mmdb-lib')
@@ -51,7 +51,7 @@ export async function openCountries(path: string, failed?: (error: Error) => voi
     } catch (cause) {
       const isMissing = cause instanceof Error && 'code' in cause
       const why = isMissing ? `: ${whyUnreadable(cause)}` : ' as an MMDB file'
-      throw new TunnelError('OPTION_INVALID', `countries: ${path} cannot be read${why}.`, { cause })
+      throw optionInvalid(`countries: ${path} cannot be read${why}.`, { cause })
     }
   }
   let reader = read()
@@ -61,7 +61,7 @@ export async function openCountries(path: string, failed?: (error: Error) => voi
       try {
         reader = read()
       } catch (error) {
-        // `read` throws nothing else.
+        // `read` only throws this.
         failed?.(error as TunnelError)
       }
     },
@@ -72,7 +72,7 @@ export async function openCountries(path: string, failed?: (error: Error) => voi
       try {
         return codeOf(reader.get(address))
       } catch {
-        // The text is not an address, or the file has a fault here.
+        // The text is not an address, or the file is damaged here.
         return undefined
       }
     },

@@ -1,17 +1,18 @@
-// Contract: a UDP socket that talks to one address. Implementations: sockets/bun-datagrams.ts, sockets/node-datagrams.ts.
+// Contract: a UDP socket for one address. Implementations: sockets/bun-datagrams.ts, sockets/node-datagrams.ts.
 
 /**
- * The kernel's buffer to ask for, in which datagrams wait while the event loop is at something else. Linux gives 212,992
- * bytes unasked, room for 92 datagrams of 1,400 bytes, and a busy loop loses most of a burst; it grants up to
- * `net.core.rmem_max`. A larger buffer would be delay, because this one holds 20 ms at 400 Mbit/s.
+ * The requested size of the kernel's buffer, in which datagrams wait while the event loop is busy. Linux gives
+ * 212,992 bytes by default, room for 92 datagrams of 1,400 bytes, so that a busy loop loses most of a burst; it
+ * grants up to `net.core.rmem_max`. A larger buffer would add delay: this one holds 20 ms at 400 Mbit/s.
  */
 export const RECEIVE_BUFFER_BYTES = 1_048_576
 
-/** The sending side. The one who opened it closes it. */
+/** The sending side. The code that opened it closes it. */
 export interface DatagramSocket {
   /**
-   * Sends in order and says how many the kernel took: fewer than given means full, and `drained` follows. A datagram that
-   * cannot be sent at all, for its size or because no socket listens there, counts as taken. They may be overwritten at once.
+   * Sends datagrams in order. Returns how many the kernel took: fewer than given mean that it is full, and `drained`
+   * follows. A datagram that cannot be sent, because of its size or because no socket listens, counts as taken. The
+   * arrays may be overwritten at once.
    */
   send(datagrams: readonly Uint8Array[]): number
   /** Closes the socket. No event follows. */
@@ -19,17 +20,17 @@ export interface DatagramSocket {
 }
 
 export interface DatagramSocketHandler {
-  /** A datagram arrived, possibly an empty one. The array is the handler's to keep. */
+  /** Called with a datagram, which may be empty. The handler may keep the array. */
   received(datagram: Uint8Array): void
-  /** A datagram arrived that is one too many in this turn of the event loop: it is lost. */
+  /** Called for a datagram that is lost, because there are too many in this turn of the event loop. */
   dropped(): void
-  /** The kernel takes datagrams again. */
+  /** Called when the kernel takes datagrams again. */
   drained(): void
-  /** The far side's machine said that no socket listens there (ICMP). One may later. */
+  /** Called when the far side's machine reports that no socket listens there (ICMP). One may listen later. */
   refused(error: Error): void
 }
 
-/** Opens a socket of its own to an address; rejects with the platform's error. `localhost` is 127.0.0.1 here. */
+/** Opens a socket for an address. Rejects with the platform's error. `localhost` means 127.0.0.1 here. */
 export type Associate = (
   address: { readonly host: string; readonly port: number },
   handler: DatagramSocketHandler,

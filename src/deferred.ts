@@ -1,4 +1,4 @@
-// A promise with its ends in hand. Node 20 has no Promise.withResolvers.
+// A promise with the functions that settle it. Node 20 has no Promise.withResolvers.
 
 export interface Deferred<Value> {
   readonly promise: Promise<Value>

@@ -1,4 +1,4 @@
-// File descriptors of this process: how many it may have open, and whether some are free.
+// The file descriptors of this process: the limit, and whether some are free.
 
 import { loadFfi, openLibc } from './libc.ts'
 
@@ -19,8 +19,8 @@ const SOCK_STREAM = 1
 let calls: ReturnType<typeof open> | null | undefined
 
 /**
- * Returns the maximum number of open descriptors of this process: `ulimit -n`. `undefined` where it is not known: on Node, and
- * outside of Linux and macOS.
+ * Returns the maximum number of open descriptors of this process: `ulimit -n`. `undefined` if it is unknown: on Node,
+ * and outside of Linux and macOS.
  */
 export function descriptorLimit(): number | undefined {
   if (calls === undefined) calls = openOrNull()
@@ -28,13 +28,13 @@ export function descriptorLimit(): number | undefined {
   const { libc, ffi } = calls
   const softAndHard = new BigUint64Array(2)
   if (libc.getrlimit(RLIMIT_NOFILE, ffi.ptr(softAndHard)) !== 0) return undefined
-  // "Unlimited" is 2^63 or 2^64 less one.
+  // "Unlimited" is 2^63 or 2^64, less one.
   return Number(softAndHard[0])
 }
 
 /**
- * Returns how many descriptors can be opened now, at most `most`: it opens that many and closes them, which takes about 0.3 µs
- * each. Other threads may take them a moment later. `undefined` where it is not known, as `descriptorLimit`.
+ * Returns how many descriptors can be opened now, at most `most`. It opens and closes that many, which takes about
+ * 0.3 µs each. Other threads may take them a moment later. `undefined` if it is unknown, as `descriptorLimit`.
  */
 export function freeDescriptors(most: number): number | undefined {
   if (calls === undefined) calls = openOrNull()

@@ -1,15 +1,15 @@
-// Contract: where the servers of a cluster keep who holds which name. Implementations: directories/memory.ts (servers of one
-// process), directories/redis.ts (Redis or Valkey).
+// Contract: the directory, in which the servers of a cluster record which of them holds a name. Implementations:
+// directories/memory.ts (servers of one process), directories/redis.ts (Redis or Valkey).
 //
-// A name is held by a server for its client. The hold lasts as long as the server gives signs of life, and some time longer,
-// in which it can only be had with the client's proof: the hash of the secret that the client was given with the name. Each
-// hold has an epoch; of two holds of one name the one with the higher epoch is valid.
+// A server holds a name for its client. The hold lasts while the server sends heartbeats, and some time longer. In
+// that time only the client's proof gets the name: the hash of the secret that came with it. Each hold has an epoch;
+// of two holds of one name, the one with the higher epoch is valid.
 
 /** A server of the cluster, as the others reach it. */
 export interface Node {
   /** The id of this start of the server. */
   readonly id: string
-  /** The URL for requests from other servers, such as `http://10.0.0.2:8080`. `''`: it gives no sign of life just now. */
+  /** The URL for requests from other servers, such as `http://10.0.0.2:8080`. Empty while it sends no heartbeats. */
   readonly url: string
 }
 
@@ -25,14 +25,17 @@ export interface DirectoryTimes {
   readonly nodeMs: number
   /** The time for which the names of a lost server stay reserved for their clients. */
   readonly leaseMs: number
-  /** A directory that is new, or has lost its data, first revokes what servers hold: new names have to wait for this long. */
+  /**
+   * The time for which new names wait if the directory is new or has lost its data, so that servers can first restore
+   * what they hold.
+   */
   readonly earlyMs: number
-  /** A hold that is not renewed is forgotten. */
+  /** The time after which a hold that was not renewed is forgotten. */
   readonly holdMs: number
 }
 
 export interface NameWish {
-  /** A label, a whole host name, or a port: `tcp-20000`. */
+  /** The name: a label, a whole host name, or a port as in `tcp-20000`. */
   readonly name: string
   /** The hash of the secret that the client shows. Empty if it shows none. */
   readonly shown: string
@@ -59,7 +62,7 @@ export interface Hold {
   readonly isTls?: boolean
 }
 
-/** A claim whose response never came: whether it was granted is not known, nor its epoch. */
+/** A claim without a reply: it is unknown whether it was granted, and with which epoch. */
 export interface LostClaim {
   /** The proof of a grant. Absent if the name is shared. */
   readonly proof: string
@@ -70,15 +73,15 @@ export interface LostClaim {
 export interface Beat {
   /** Whether the directory knew the server. If not, the server must `restore` its names. */
   readonly isKnown: boolean
-  /** The epoch of its last grant. */
+  /** The epoch of the directory's last grant. */
   readonly highestEpoch: number
 }
 
 /** Events that a server gets from the directory. */
 export interface DirectoryListener {
-  /** Called when another server has the name. An empty `node` means that the name is free. */
+  /** Called when another server has the name. With an empty `node`, the name is free. */
   changed(name: string, node: string, epoch: number): void
-  /** Changes may have been missed. */
+  /** Called when changes may have been missed. */
   reconnected(): void
 }
 
@@ -86,9 +89,9 @@ export interface TableEntry {
   readonly key: string
   /** The value. Empty if the entry was removed; it stays so that no server brings it back. */
   readonly value: string
-  /** The version of the entry. The entry with the highest version is valid. */
+  /** The version of the entry. Of two entries, the one with the higher version is valid. */
   readonly version: number
-  /** Milliseconds since 1970: no server keeps it for longer. 0: without limit. */
+  /** The time in milliseconds since 1970 after which no server keeps the entry. 0: without limit. */
   readonly untilMs: number
 }
 
@@ -98,51 +101,55 @@ export interface TableEntry {
  */
 export type PutOutcome = 'written' | 'older' | 'full'
 
-/** The small tables that each server also has in memory. Every method rejects when the directory cannot be reached. */
+/** The small tables that each server also has in memory. Every method rejects if the directory cannot be reached. */
 export interface DirectoryTables {
-  /** Calls `heard` with each entry that is written from now on, and with the number of entries that were written before it. */
+  /** Calls `heard` with each entry that is written from now on, and with the number of entries written before it. */
   listen(heard: (table: string, entry: TableEntry, changes: number) => void): Promise<() => void>
-  /** Writes entries, each for itself, and tells all servers. One outcome for each. `maxKeys`: of the table. */
+  /**
+   * Writes entries independently of each other, and notifies all servers. Returns an outcome for each. `maxKeys`: the
+   * limit of the table.
+   */
   put(table: string, entries: readonly TableEntry[], maxKeys: number): Promise<readonly PutOutcome[]>
-  /** All entries. Entries that are written in the meantime may be missing; an event follows. */
+  /** Returns all entries. Those written during the call may be missing; an event follows for them. */
   read(table: string): Promise<readonly TableEntry[]>
-  /** Returns how many entries were written since the directory has its data. */
+  /** Returns how many entries were written since the directory has had its data. */
   changes(): Promise<number>
 }
 
-/** Whether the name is a port, such as `tcp-20000`: no tunnel of another kind may be called so. */
+/** Whether the name is a port, such as `tcp-20000`. No tunnel of another kind may have such a name. */
 export function isPortName(name: string): boolean {
   return /^(?:tcp|udp)-\d{1,5}$/.test(name)
 }
 
-/** Every method rejects when the directory cannot be reached. */
+/** The operations of a directory. Every method rejects if the directory cannot be reached. */
 export interface Directory {
   /** The tables. `undefined` if all servers are on one machine and share files instead. */
   readonly tables?: DirectoryTables
-  /** Calls the listener from now on, and resolves once nothing is missed, with what ends that. */
+  /** Calls the listener from now on. Resolves once no event can be missed, with a function that ends this. */
   listen(listener: DirectoryListener): Promise<() => void>
   /**
-   * A sign of life. `highestEpoch`: the highest one that the server has heard of, of any name. Later grants have higher
-   * ones, so that epochs continue even if the directory has lost its data.
+   * Sends a heartbeat. `highestEpoch` is the highest one that the server knows, of any name. Later grants have higher
+   * ones, so that epochs grow even if the directory has lost its data.
    */
   beat(node: Node, times: DirectoryTimes, highestEpoch: number): Promise<Beat>
   claim(node: string, wish: NameWish, times: DirectoryTimes): Promise<NameOutcome>
-  /** Holds that this server has, and renews. Returns the names that are another server's by now. */
+  /** Records again the holds of this server. Returns the names that another server has by now. */
   restore(node: string, holds: readonly Hold[], times: DirectoryTimes): Promise<readonly string[]>
-  /** The name is free, unless it is held by another epoch. `lost`: or it was granted to this server by that claim. */
+  /** Releases a name, unless it is held with another epoch. `lost`: also if that claim granted it to this server. */
   release(node: string, name: string, epoch: number, lost?: LostClaim): Promise<void>
   /**
-   * The servers that hold the name: none, one, or those of a shared name. A server without a URL may come back. A place without
-   * an id: the directory is new, or has lost its data, and a server that holds the name may not have reported it yet.
+   * Returns the servers that hold the name: none, one, or those of a shared name. A server without a URL may come
+   * back. A place without an id means that the directory is new or has lost its data, and a server with the name may
+   * not have reported it yet.
    */
   find(name: string): Promise<readonly Place[]>
-  /** The ports that any server holds, as names: `tcp-20000`. */
+  /** Returns the ports that any server holds, as names: `tcp-20000`. */
   ports(): Promise<readonly string[]>
-  /** The server stops: its names stay reserved for their clients. */
+  /** Called when the server stops: its names stay reserved for their clients. */
   leave(node: string): Promise<void>
-  /** Lists the servers whose heartbeat arrives. */
+  /** Returns the servers that send heartbeats. */
   nodes(): Promise<readonly Node[]>
-  /** The secret that servers know each other by: `fresh`, if there is none yet. */
+  /** Returns the secret with which servers prove themselves: `fresh`, if there is none yet. */
   secret(fresh: string): Promise<string>
   close(): Promise<void>
   /**
@@ -155,8 +162,8 @@ export interface Directory {
 }
 
 /**
- * Returns the object that an entry of a table contains as JSON. A newer server may write others, and a stranger with the same
- * Redis anything. `undefined`: it is not an object. Its fields are still to be looked at.
+ * Returns the object in an entry of a table, which is JSON. `undefined` if it is not an object. A newer server or a
+ * stranger with the same Redis may write anything, so check its fields.
  */
 export function objectIn(text: string | undefined): Readonly<Record<string, unknown>> | undefined {
   if (text === undefined) return undefined

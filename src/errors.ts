@@ -1,4 +1,4 @@
-// One error class and one table: every refusal of localtunnels, with its stable code.
+// One error class and one table: every error of localtunnels, with its stable code.
 
 /** The meaning of an error code. */
 export interface ErrorEntry {
@@ -6,18 +6,20 @@ export interface ErrorEntry {
   readonly wire: number
   /** The HTTP status that the visitor gets. */
   readonly status: number
-  /** The party that has to act. The visitor's error page names it. */
+  /** The party that must act. The visitor's error page names it. */
   readonly fault: 'visitor' | 'server' | 'client' | 'origin' | 'user'
-  /** Whether the same request or command may work if tried again unchanged. Default `false`. */
+  /** Whether the same request or command may succeed later. Default `false`. */
   readonly retryable?: boolean
-  /** The event, in one sentence. */
+  /** What happened, in one sentence. */
   readonly meaning: string
-  /** The next step, in one or two sentences. */
+  /** The next step of the reader, in one or two sentences. */
   readonly action: string
+  /** The operator's next step, for the log and `docs/errors.md`. Visitors do not see it. */
+  readonly operator?: string
 }
 
 const ROWS = {
-  // The visitor's request
+  // Requests of visitors
   BAD_REQUEST: {
     wire: 1,
     status: 400,
@@ -30,14 +32,16 @@ const ROWS = {
     status: 431,
     fault: 'visitor',
     meaning: 'The request head has too many bytes or headers.',
-    action: 'Send smaller or fewer headers. The operator can raise maxHeadBytes and maxHeaderCount.',
+    action: 'Send smaller or fewer headers. In a browser, delete the cookies of this site.',
+    operator: 'Raise maxHeadBytes and maxHeaderCount.',
   },
   TARGET_TOO_LONG: {
     wire: 3,
     status: 414,
     fault: 'visitor',
     meaning: 'The request target is longer than the server accepts.',
-    action: 'Shorten the URL. The operator can raise maxTargetBytes.',
+    action: 'Shorten the URL.',
+    operator: 'Raise maxTargetBytes.',
   },
   REQUEST_TIMEOUT: {
     wire: 4,
@@ -45,7 +49,8 @@ const ROWS = {
     fault: 'visitor',
     retryable: true,
     meaning: 'The rest of the request did not arrive in time.',
-    action: 'Send it again without long pauses. The operator can raise headTimeoutMs.',
+    action: 'Send it again without long pauses.',
+    operator: 'Raise headTimeoutMs.',
   },
   VERSION_UNSUPPORTED: {
     wire: 5,
@@ -73,8 +78,8 @@ const ROWS = {
     status: 413,
     fault: 'visitor',
     meaning: 'The request body is larger than this tunnel can carry.',
-    action:
-      'Send a smaller body. The operator can raise maxBodyBytes. A client without --wire json has no limit of its own.',
+    action: 'Send a smaller body.',
+    operator: 'Raise maxBodyBytes. A client without --wire json has no limit of its own.',
   },
   VISITOR_STALLED: {
     wire: 8,
@@ -82,9 +87,10 @@ const ROWS = {
     fault: 'visitor',
     retryable: true,
     meaning: 'The visitor stopped reading the response.',
-    action: 'Send the request again, and read without long pauses. The operator can raise sendTimeoutMs.',
+    action: 'Send the request again, and read without long pauses.',
+    operator: 'Raise sendTimeoutMs.',
   },
-  // Finding the way
+  // Routing
   HOST_UNKNOWN: {
     wire: 10,
     status: 404,
@@ -122,7 +128,8 @@ const ROWS = {
     fault: 'client',
     retryable: true,
     meaning: 'The tunnel or its client has too many open requests.',
-    action: 'Try again in a moment. The operator can raise maxStreams.',
+    action: 'Try again in a moment.',
+    operator: 'Raise maxStreams.',
   },
   SERVER_DRAINING: {
     wire: 15,
@@ -138,7 +145,8 @@ const ROWS = {
     fault: 'server',
     retryable: true,
     meaning: 'The server has reached its limit of visitor connections.',
-    action: 'Try again in a moment. The operator can raise maxVisitors or the descriptor limit (ulimit -n).',
+    action: 'Try again in a moment.',
+    operator: 'Raise maxVisitors or the descriptor limit (ulimit -n).',
   },
   ADDRESS_LIMIT: {
     wire: 116,
@@ -146,8 +154,8 @@ const ROWS = {
     fault: 'visitor',
     retryable: true,
     meaning: 'This address opens too many connections.',
-    action:
-      'Use one connection for several requests. The operator can raise maxAddressVisitors and maxAddressRate.',
+    action: 'Use one connection for several requests.',
+    operator: 'Raise maxAddressVisitors and maxAddressRate if this address has many visitors.',
   },
   DESCRIPTORS_SHORT: {
     wire: 117,
@@ -155,7 +163,8 @@ const ROWS = {
     fault: 'server',
     retryable: true,
     meaning: 'The server process has almost no free descriptors.',
-    action: 'Raise its limit (ulimit -n, LimitNOFILE=), or lower maxVisitors.',
+    action: 'Try again in a moment.',
+    operator: 'Raise its limit (ulimit -n, LimitNOFILE=), or lower maxVisitors.',
   },
   CLUSTER_UNREACHABLE: {
     wire: 230,
@@ -881,7 +890,7 @@ export type ErrorCode = keyof typeof ROWS
 /** The meaning of each error code. */
 export const ERRORS: Readonly<Record<ErrorCode, ErrorEntry>> = ROWS
 
-/** A detail of these says what to do. */
+/** The codes whose detail already contains the next step. */
 const DETAIL_SAYS_ALL: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
   'OPTION_INVALID',
   'SERVER_SCHEME',
@@ -894,9 +903,9 @@ export class TunnelError extends Error {
   readonly code: ErrorCode
 
   /**
-   * Makes an error. `detail` replaces the meaning of the code in the message; the action stays, except for `OPTION_INVALID`,
-   * `SERVER_SCHEME` and `ORIGIN_SCHEME`, whose detail says what to do. `action`: another one is better here; empty: the detail
-   * has the next step.
+   * Makes an error. `detail` replaces the meaning of the code in the message. The action stays, except for
+   * `OPTION_INVALID`, `SERVER_SCHEME` and `ORIGIN_SCHEME`, whose detail says what to do. `action` replaces the
+   * action; empty: the detail contains the next step.
    */
   constructor(
     code: ErrorCode,
@@ -905,7 +914,7 @@ export class TunnelError extends Error {
   ) {
     const { meaning } = ERRORS[code]
     const { cause, action = ERRORS[code].action } = options
-    // A message that another end sent says what to do already.
+    // A message from another end already contains the next step.
     const isEnough =
       detail !== undefined && (DETAIL_SAYS_ALL.has(code) || action === '' || detail.endsWith(action))
     super(isEnough ? detail : `${detail ?? meaning} ${action}`, 'cause' in options ? { cause } : undefined)
@@ -914,11 +923,28 @@ export class TunnelError extends Error {
   }
 }
 
+/** An option, a flag or a key that cannot be used. `detail` says why, and what to do. */
+export function optionInvalid(
+  detail: string,
+  options?: ConstructorParameters<typeof TunnelError>[2],
+): TunnelError {
+  return new TunnelError('OPTION_INVALID', detail, options)
+}
+
+/** The message of what was thrown, which may be no error. */
+export function messageOf(thrown: unknown): string {
+  return thrown instanceof Error ? thrown.message : String(thrown)
+}
+
+export function errorOf(thrown: unknown): Error {
+  return thrown instanceof Error ? thrown : new Error(String(thrown))
+}
+
 const byWire = new Map<number, ErrorCode>(
-  Object.entries(ERRORS).map(([code, { wire }]) => [wire, code as ErrorCode]), // keys of ERRORS by construction
+  Object.entries(ERRORS).map(([code, { wire }]) => [wire, code as ErrorCode]), // the entries have the keys of ERRORS
 )
 
-/** The code for a number from a RESET or GOAWAY frame; `INTERNAL` for one that a newer peer may know. */
+/** Returns the code for a number in a RESET or GOAWAY frame; `INTERNAL` for a number that only a newer peer knows. */
 export function errorOfWire(wire: number): ErrorCode {
   return byWire.get(wire) ?? 'INTERNAL'
 }
@@ -936,5 +962,5 @@ const FILE_FAULTS: Readonly<Record<string, string>> = {
 /** Returns why a file cannot be read, in plain words. */
 export function whyUnreadable(error: unknown): string {
   const code = error instanceof Error && 'code' in error ? String(error.code) : ''
-  return FILE_FAULTS[code] ?? (error instanceof Error ? error.message : String(error))
+  return FILE_FAULTS[code] ?? messageOf(error)
 }

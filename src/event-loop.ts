@@ -1,4 +1,4 @@
-// The Scheduler of sessions on the event loop of Bun and Node.
+// The Scheduler of sessions, on the event loop of Bun and Node.
 
 import type { Scheduler } from './session/scheduler.ts'
 
@@ -8,7 +8,7 @@ export const eventLoop: Scheduler = {
   },
   after(ms, task) {
     const timer = setTimeout(task, ms)
-    // The carrier's socket keeps a process alive for as long as there is something to keep it for.
+    // Only the carrier's socket keeps a process alive.
     timer.unref()
     return () => clearTimeout(timer)
   },

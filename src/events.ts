@@ -1,10 +1,10 @@
-// A typed event emitter that can never take its owner down: a listener that throws is reported, not propagated.
+// A typed event emitter whose owner no listener can break: an error of a listener is reported, not propagated.
 
 type Listener<Payload> = (payload: Payload) => void
 
 /**
- * An emitter with `on`, `off` and `once`, typed by a map from event name to payload. Unlike `node:events`, an `error` event
- * that has no listener is dropped, and a listener that throws cannot break the code that emitted.
+ * An emitter with `on`, `off` and `once`, typed by a map from event name to payload. Unlike in `node:events`, an
+ * `error` event without a listener is dropped, and a listener that throws cannot break the emitting code.
  */
 export class Events<EventMap extends object> {
   readonly #listeners = new Map<keyof EventMap, Set<Listener<never>>>()
@@ -33,7 +33,7 @@ export class Events<EventMap extends object> {
     this.listenersChanged(event)
   }
 
-  /** Whether there is a listener: lets an emitter skip the work of building a payload. */
+  /** Whether there is a listener. Without one, the emitter need not build a payload. */
   protected hasListeners(event: keyof EventMap): boolean {
     return (this.#listeners.get(event)?.size ?? 0) > 0
   }
@@ -41,9 +41,9 @@ export class Events<EventMap extends object> {
   protected emit<Name extends keyof EventMap>(event: Name, payload: EventMap[Name]): void {
     for (const listener of [...(this.#listeners.get(event) ?? [])]) {
       try {
-        // `on` only ever adds listeners of this event's payload type.
+        // `on` only adds listeners with this event's payload type.
         const outcome: unknown = (listener as Listener<EventMap[Name]>)(payload)
-        // An async listener: its rejection would otherwise end the process.
+        // The listener is async: without this, its rejection would end the process.
         if (outcome instanceof Promise) outcome.catch(cause => reportThrown(event, cause))
       } catch (cause) {
         reportThrown(event, cause)
@@ -55,7 +55,7 @@ export class Events<EventMap extends object> {
   protected listenersChanged(_event: keyof EventMap): void {}
 }
 
-/** A bug in the embedding program: shown where its author looks, without harm to other listeners. */
+/** Reports a bug of the embedding program where its author looks, without affecting other listeners. */
 function reportThrown(event: PropertyKey, cause: unknown): void {
   console.error(`localtunnels: a listener for "${String(event)}" threw`, cause)
 }

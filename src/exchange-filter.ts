@@ -1,23 +1,22 @@
-// The filter of exchanges: one grammar for the page, the commands, the API and programs. Pure: text in, a test out.
+// The filter of exchanges: one grammar for the page, the commands, the API and programs.
 //
 //   method:POST path:/hooks/* status:5xx body:"invoice.paid" slower:500ms -is:replay
 //
-// All terms must hold. `a,b` in a value: either. A minus in front: not. Letters' case does not matter.
+// All terms must hold. `a,b` in a value means either; a minus before a term means not. Case does not matter.
 
 import type { ExchangeRow } from './exchange.ts'
 
-/** Parts of an exchange that a row does not show. */
+/** The parts of an exchange that a row does not contain. */
 export type Part = 'request.head' | 'request.body' | 'response.head' | 'response.body' | 'frames'
 
 /** Returns the stored text of a part, decoded for reading. Empty if there is none. */
 export type TextOf = (part: Part) => string
 
 export interface Filter {
-  /** The text of the filter, unchanged. */
   readonly text: string
-  /** Whether `textOf` is needed: such a filter takes longer. */
+  /** Whether the filter needs `textOf`, so that it takes longer. */
   readonly needsContent: boolean
-  /** The keys of its terms; empty for a word alone. */
+  /** The keys of the terms; empty for a word without a key. */
   readonly keys: readonly string[]
   matches(row: ExchangeRow, textOf?: TextOf): boolean
 }
@@ -31,10 +30,9 @@ export interface FilterFault {
 }
 
 type Test = (row: ExchangeRow, textOf: TextOf) => boolean
-/** A test of one value, or why the value is not valid. */
+/** Makes the test for one value, or returns why the value is invalid. */
 type Make = (value: string) => Test | string
 
-/** The states that `is:` accepts. */
 const STATES: Readonly<Record<string, Test>> = {
   open: row => row.state === 'open',
   done: row => row.state === 'done',
@@ -104,7 +102,7 @@ export const FILTER_STATES: readonly string[] = Object.keys(STATES)
 /** The maximum length of a filter in characters. Longer ones are faults, because filters come from URLs. */
 const MAX_FILTER_CHARS = 2_000
 
-/** Reads a filter. The empty one matches everything but probes of the server, which need `is:probe`. */
+/** Parses a filter. The empty one matches everything except the server's probes, which need `is:probe`. */
 export function parseFilter(text: string): Filter | FilterFault {
   if (text.length > MAX_FILTER_CHARS)
     return { at: MAX_FILTER_CHARS, message: `a filter has at most ${MAX_FILTER_CHARS} characters` }
@@ -157,12 +155,12 @@ function termTest(key: string, raw: string): Test | string {
   return (row, textOf) => tests.some(test => test(row, textOf))
 }
 
-/** Returns an own property, and not `constructor` or others that every object has. */
+/** Returns a property of the record itself, not `constructor` or another one that every object has. */
 function own<Value>(record: Readonly<Record<string, Value>>, name: string): Value | undefined {
   return Object.hasOwn(record, name) ? record[name] : undefined
 }
 
-/** A word without a key: a method in capitals, a path, or a part of what the row shows. */
+/** Makes the test for a word without a key: a method in capitals, a path, or a part of the row's text. */
 function wordTest(raw: string): Test | string {
   if (/^(?:GET|HEAD|POST|PUT|PATCH|DELETE|OPTIONS|TRACE)$/.test(raw)) return row => row.method === raw
   if (raw.startsWith('/')) return pathTest(raw.toLowerCase())
@@ -173,7 +171,7 @@ function wordTest(raw: string): Test | string {
       .includes(word)
 }
 
-/** Commas outside of quotes divide. */
+/** Splits a value at commas outside of quotes. */
 function valuesOf(raw: string): string[] {
   const values = raw.match(/(?:"(?:[^"\\]|\\.)*"|[^,"])+/g) ?? []
   return values.map(value => unquoted(value).toLowerCase())
@@ -184,8 +182,8 @@ function unquoted(value: string): string {
 }
 
 /**
- * Makes a test for paths. It matches as routes do: `/api` means `/api`, `/api?…` and all of `/api/`. With a `*` the whole path
- * must fit; `?` begins the query.
+ * Makes the test for a path, which matches as in routes: `/api` means `/api`, `/api?…` and everything below `/api/`.
+ * With a `*`, the whole path must match; `?` begins the query.
  */
 function pathTest(value: string): Test {
   if (value.includes('*')) {
@@ -205,7 +203,10 @@ function pathOnly(path: string): string {
   return end < 0 ? path : path.slice(0, end)
 }
 
-/** The whole text must fit; `*` stands for any characters. Linear in the text: no pattern can make it slow. */
+/**
+ * Makes the test for a pattern that the whole text must match; `*` stands for any characters. It takes linear time,
+ * so no pattern can make it slow.
+ */
 function glob(pattern: string, textOf: (row: ExchangeRow) => string): Test {
   const pieces = pattern.split('*')
   const first = pieces[0] ?? ''
@@ -245,7 +246,10 @@ function statusTest(value: string): Test | string {
   return `"${value}" is no status: 404, 5xx, >=400, 200-299 and none are`
 }
 
-/** Makes a test for a duration: `500ms`, `2s`, `1m`; a number alone is milliseconds. An open exchange has no time yet. */
+/**
+ * Makes the test for a duration: `500ms`, `2s`, `1m`; a number alone means milliseconds. An open exchange has no
+ * duration yet.
+ */
 function timeTest(value: string, isSo: (ms: number, limit: number) => boolean): Test | string {
   const found = /^(\d+(?:\.\d+)?)(ms|s|m)?$/.exec(value)
   if (found === null) return `"${value}" is no time: 500ms, 2s and 1m are`
@@ -254,8 +258,8 @@ function timeTest(value: string, isSo: (ms: number, limit: number) => boolean): 
 }
 
 /**
- * Makes a test for a size, `512`, `10kb`, `2MiB`: that of the larger body, or of the bytes of a connection. Units are those of
- * 1,024.
+ * Makes the test for a size, `512`, `10kb`, `2MiB`: that of the larger body, or of a connection's bytes. Units are
+ * powers of 1,024.
  */
 function sizeTest(value: string, isSo: (bytes: number, limit: number) => boolean): Test | string {
   const found = /^(\d+(?:\.\d+)?)(b|ki?b?|mi?b?|gi?b?)?$/.exec(value)

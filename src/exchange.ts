@@ -1,24 +1,24 @@
-// Contract: what the inspector's API shows of an exchange. The page, the commands and programs read these types; the
-// store keeps entries of its own (entry.ts). Everything here is JSON.
+// Contract: the form of an exchange in the inspector's API. The page, the commands and programs read these types; the
+// store has entries of its own (entry.ts). Everything is JSON.
 
 import type { ErrorCode } from './errors.ts'
 
 /**
- * The kind of an exchange. It is `http` until the response shows another: 101 to a WebSocket, or `text/event-stream`.
- * Connections and flows are rows.
+ * The kind of an exchange. It is `http` until the response shows another: a 101 to a WebSocket, or
+ * `text/event-stream`. Raw connections and UDP flows are exchanges too.
  */
 export type ExchangeKind = 'http' | 'websocket' | 'sse' | 'tcp' | 'tls' | 'udp'
 
 /** The state of an exchange. It is `failed` if it was cut or the server refused it; `code` says why. */
 export type ExchangeState = 'open' | 'done' | 'failed'
 
-/** The seen and the stored bytes of something. */
+/** The number of bytes that were seen, and of those that are stored. */
 export interface Kept {
   readonly totalBytes: number
   readonly keptBytes: number
 }
 
-/** A line of a head or of trailers, in order, spelled as sent. */
+/** A line of a head or of trailers, spelled as sent. */
 export interface Field {
   readonly name: string
   /** The value, masked if it is a secret and the request does not have `reveal`. Characters are bytes (Latin-1). */
@@ -49,11 +49,11 @@ export interface Message {
   readonly trailers: readonly Field[]
 }
 
-/** Milliseconds, to the hundredth. */
+/** The times of an exchange, in milliseconds rounded to hundredths. */
 export interface Times {
-  /** The time from the first byte of the request to its last. `undefined`: it goes on. */
+  /** The time from the first byte of the request to its last. `undefined` while it continues. */
   readonly requestMs?: number
-  /** The time at the server before the request came here: it waited for a client, or in a queue. Absent when not known. */
+  /** The time that the request waited at the server, for a client or in a queue. Absent if unknown. */
   readonly waitingMs?: number
   /**
    * The time from the last byte of the request to the first byte of the response, or from the first byte of the request if the
@@ -62,7 +62,7 @@ export interface Times {
   readonly appMs?: number
   /** The time from the first byte of the response to its last. */
   readonly transferMs?: number
-  /** The time from the first byte of the request to the end. Rows of connections: from open to close. */
+  /** The time from the first byte of the request to the end; for connections, from open to close. */
   readonly totalMs?: number
 }
 
@@ -75,15 +75,15 @@ export interface Verified {
 }
 
 export interface ExchangeRow {
-  /** The id, in decimal digits. Later ones are greater numbers. */
+  /** The id in decimal digits. Later exchanges have greater numbers. */
   readonly id: string
   readonly kind: ExchangeKind
   readonly state: ExchangeState
-  /** The time of its first byte, ISO 8601 with milliseconds. */
+  /** The time of the first byte, as ISO 8601 with milliseconds. */
   readonly startedAt: string
   /** The public name: `shop`, `tcp-20000`. */
   readonly tunnel: string
-  /** The address to which the client sent it, such as `localhost:3000`. Empty for what the server refused. */
+  /** The address to which the client sent it, such as `localhost:3000`. Empty if the server refused the request. */
   readonly service: string
   /** The method. Empty for connections and flows. */
   readonly method: string
@@ -97,11 +97,11 @@ export interface ExchangeRow {
   readonly reason: string
   /** The code of the failure or refusal. */
   readonly code?: ErrorCode
-  /** The server refused it before it came here: there are no bytes of it. */
+  /** Whether the server refused the request, so that none of its bytes came here. */
   readonly isRefused: boolean
-  /** The server asked whether the app responds. Filters without `is:probe` leave these out. */
+  /** Whether the server sent it to check the app. Filters without `is:probe` leave these out. */
   readonly isProbe: boolean
-  /** Address of the visitor, when the server tells it. */
+  /** The address of the visitor, if the server reports it. */
   readonly visitor?: string
   readonly requestBody: Kept
   readonly responseBody: Kept
@@ -113,29 +113,29 @@ export interface ExchangeRow {
   /** The raw bytes of a connection or flow to the service. */
   readonly bytesIn: number
   readonly bytesOut: number
-  /** The exchange that this replay repeats. */
+  /** The id of the exchange that this replay repeats. */
   readonly replayOf?: string
   readonly isPinned: boolean
-  /** The user's words about it; empty without. */
+  /** The user's note; empty without one. */
   readonly note: string
   readonly verified?: Verified
   /** The name of a webhook's event (`invoice.paid`, `push`) or of a GraphQL operation (`query Products`). */
   readonly event?: string
-  /** The capture fell behind: bytes of it were not kept although they were within the bounds. */
+  /** Whether the capture fell behind, so that bytes within the limits are missing. */
   readonly isIncomplete: boolean
 }
 
 export interface ExchangeDetail extends ExchangeRow {
   /** The request. Absent if the server refused it, and for connections and flows. */
   readonly request?: Message
-  /** Heads of 1xx responses in front of the response, each character a byte. A 101 is the response itself. */
+  /** The heads of 1xx responses before the response, with one character per byte. A 101 is the response itself. */
   readonly interim: readonly string[]
   readonly response?: Message
   /** The agreed subprotocol and extensions of a WebSocket. */
   readonly websocket?: { readonly protocol: string; readonly isCompressed: boolean }
-  /** The meaning of `code`, the fault of the app's response, and what to do. */
+  /** The meaning of `code`, the fault of the app's response, and the next step. */
   readonly explanation?: string
-  /** Whether it can be sent again; otherwise the code that says why not. */
+  /** Whether the exchange can be sent again; otherwise the code that says why not. */
   readonly replayable: true | ErrorCode
 }
 
@@ -143,13 +143,13 @@ export interface ExchangeDetail extends ExchangeRow {
 export interface Frame extends Kept {
   /** The position from 0, in the order of arrival, with both directions counted together. */
   readonly index: number
-  /** Milliseconds since `startedAt`. */
+  /** The time in milliseconds since `startedAt`. */
   readonly atMs: number
   readonly from: 'visitor' | 'app'
   readonly type: 'text' | 'binary' | 'ping' | 'pong' | 'close' | 'event'
-  /** The content of a text message or an event (its `data`), or the reason of a close. */
+  /** The content of a text message or of an event (its `data`), or the reason of a close. */
   readonly text?: string
-  /** The content of any other message. */
+  /** The content of any other message, in base64. */
   readonly base64?: string
   readonly closeCode?: number
   /** Whether it was sent with permessage-deflate; content and bytes are those after inflating. */
@@ -178,13 +178,13 @@ export interface Session {
     readonly frames: number
     readonly pinned: number
   }
-  /** The amounts since the start that the capture lost although it should have stored them. */
+  /** The numbers of things since the start that the capture lost although it should have stored them. */
   readonly dropped: {
-    /** The oldest ones, when a bound was reached. */
+    /** The number of exchanges that were dropped, the oldest first, because a limit was reached. */
     readonly exchanges: number
-    /** Bytes that came faster than they could be read here. */
+    /** The number of bytes that arrived faster than they could be read here. */
     readonly bytes: number
-    /** Requests that passed uncaptured while it sampled. */
+    /** The number of requests that were not captured during sampling. */
     readonly unsampled: number
   }
   /** Whether only some requests are captured, because more come than a person can read. */
@@ -193,7 +193,7 @@ export interface Session {
   readonly store?: string
 }
 
-/** The bounds in force; each is an option of the same name. */
+/** The current limits. Each is an option of the same name. */
 export interface Bounds {
   readonly memoryBytes: number
   readonly maxBodyBytes: number
@@ -205,29 +205,29 @@ export interface Bounds {
 
 /** A line of `GET events`. */
 export type InspectEvent =
-  /** An exchange started or changed. At most about ten such events a second for each exchange. */
+  /** An exchange started or changed. At most about ten such events per second for each exchange. */
   | { readonly type: 'exchange'; readonly exchange: ExchangeRow }
   | { readonly type: 'frame'; readonly id: string; readonly frame: Frame }
   | { readonly type: 'removed'; readonly ids: readonly string[] }
   /** These exchanges changed and do not match the filter (any more). */
   | { readonly type: 'unmatched'; readonly ids: readonly string[] }
   | { readonly type: 'session'; readonly session: Session }
-  /** Every 15 s without another line. */
+  /** Sent if there was no other line for 15 s. */
   | { readonly type: 'ping' }
   /** The reader was too slow, and lines are missing: read the list again. */
   | { readonly type: 'behind' }
 
-/** The changes to a request before it is sent again. Everything else stays byte for byte. */
+/** The changes to a request before it is sent again. All other bytes stay as captured. */
 export interface Edit {
   readonly method?: string
   /** The path with its query. */
   readonly path?: string
   /**
-   * All fields, in order. Content-Length and Transfer-Encoding are left out and follow from the body. A value that still is the
-   * mask stands for the captured one.
+   * All fields, in order. Leave out Content-Length and Transfer-Encoding, which follow from the body, and Content-Encoding
+   * if `body` is text. A value that is the mask means the captured value.
    */
   readonly fields?: readonly { readonly name: string; readonly value: string }[]
-  /** The body, as text (UTF-8) or base64. In a form, a value that still is the mask stands for the captured one as well. */
+  /** The body, as text (UTF-8) or base64. In a form, a value that is the mask also means the captured value. */
   readonly body?: string
   readonly bodyBase64?: string
 }
@@ -235,11 +235,12 @@ export interface Edit {
 /** The body of `POST exchanges/:id/replay`. */
 export interface ReplayRequest {
   readonly edit?: Edit
-  /** The number of times, 1 to 100, one after the other. Default 1. */
+  /** The number of times to send it, 1 to 100, one after the other. Default 1. */
   readonly times?: number
   /**
-   * Whether to sign again with the service's provider (`verify`). If it is not a webhook: `REPLAY_IMPOSSIBLE`. `false`:
-   * unchanged. Default: fresh for a webhook whose signature was valid, because that would be too old by now.
+   * Whether to sign again with the service's provider (`verify`). If it is not a webhook: `REPLAY_IMPOSSIBLE`.
+   * `false`: the captured signature. Default: a new one for a webhook whose signature was valid, because that would
+   * be too old by now.
    */
   readonly resign?: boolean
 }
@@ -249,14 +250,14 @@ export interface ReplayResult {
   readonly replays: readonly {
     readonly exchange: ExchangeRow
     /**
-     * The comparison with the first response. `same`: status and body are equal. `fixed`: an error (5xx or none) became none.
-     * `regressed`: the other way round.
+     * The comparison with the first response. `same`: status and body are equal. `fixed`: the first was an error (5xx
+     * or none), this one is not. `regressed`: the opposite.
      */
     readonly verdict: 'same' | 'fixed' | 'regressed' | 'different'
   }[]
 }
 
-/** A line of a text, or a run of them: `same`, only in `a`, only in `b`. */
+/** One or more lines of a text: in both (`same`), only in `a`, or only in `b`. */
 export interface DiffPart {
   readonly op: 'same' | 'removed' | 'added'
   readonly text: string
@@ -270,17 +271,20 @@ export interface Compared<Value> {
 }
 
 /**
- * The differences of two messages. Secrets are masked, and equal masks may hide different values: `isSame` compares the real
- * ones.
+ * The differences between two messages. Secrets are masked, and equal masks may hide different values: `isSame`
+ * compares the real ones.
  */
 export interface MessageDiff {
   /** The method and path, or the status and reason. */
   readonly first: Compared<string>
-  /** The fields of `a` in their order, then those only in `b`. A name that comes twice is two entries. */
+  /** The fields of `a` in their order, then those only in `b`. A repeated name has several entries. */
   readonly fields: readonly (Compared<string | null> & { readonly name: string })[]
   readonly body: {
     readonly isSame: boolean
-    /** The kind of the comparison. `binary`: no parts. `cut`: one of them was not kept whole, and what is kept is compared. */
+    /**
+     * The kind of the comparison. `binary`: without parts. `cut`: only a part of one body is stored, and the stored
+     * parts are compared.
+     */
     readonly kind: 'text' | 'json' | 'binary' | 'cut'
     readonly parts: readonly DiffPart[]
   }
@@ -302,7 +306,8 @@ export interface WaitRequest {
   /** The longest wait, in milliseconds. Default 30,000; at most 600,000. If exceeded: 408 `WAIT_TIMEOUT`. */
   readonly timeoutMs?: number
   /**
-   * The id of an exchange: earlier ones do not count, and later ones that have ended do. Default: those that end from now on.
+   * The id of an exchange: only later ones count, including those that have ended. Default: those that end from now
+   * on.
    */
   readonly after?: string
 }
@@ -312,5 +317,5 @@ export interface ApiError {
   readonly error: { readonly code: ErrorCode; readonly message: string }
 }
 
-/** Stands for a secret. */
+/** The text in place of a secret. */
 export const MASK = '••••••'

@@ -1,9 +1,9 @@
-// Notices that files have changed, whichever way editors, certbot and orchestrators write them.
+// Notices that files have changed, in any of the ways in which editors, certbot and orchestrators write them.
 
 import { type FSWatcher, realpathSync, statSync, watch } from 'node:fs'
 import { dirname, resolve } from 'node:path'
 
-/** A file that is written in pieces is read when it has been left alone for this long. */
+/** The time in milliseconds without changes after which a file is read, because it may be written in pieces. */
 const SETTLE_MS = 50
 
 export class FileWatch {
@@ -11,12 +11,12 @@ export class FileWatch {
   readonly #changed: () => void
   readonly #failed: (error: Error) => void
   #watchers: FSWatcher[] = []
-  /** The state of the files when `changed` was called last. */
+  /** The state of the files when `changed` was last called. */
   #seen: string
   #looked = ''
   #timer: ReturnType<typeof setTimeout> | undefined
 
-  /** Watches `paths`. `failed` is called if changes will go unnoticed. */
+  /** Watches `paths`. `failed` is called if changes could go unnoticed. */
   constructor(paths: readonly string[], changed: () => void, failed: (error: Error) => void) {
     this.#paths = paths.map(path => resolve(path))
     this.#changed = changed
@@ -30,7 +30,10 @@ export class FileWatch {
     for (const watcher of this.#watchers) watcher.close()
   }
 
-  /** Folders, because a file that is replaced by another is not the one that was watched. Two of a file that is a link. */
+  /**
+   * Watches folders, because a file that is replaced is not the one that was watched. If the file is a link, watches
+   * two folders.
+   */
   #watchFolders(): void {
     const earlier = this.#watchers
     this.#watchers = []
@@ -47,7 +50,7 @@ export class FileWatch {
     for (const watcher of earlier) watcher.close()
   }
 
-  /** Called when something in the folder changed. However much happens there, it is looked at once in a while. */
+  /** Called when something in the folder changed. Many changes in a row cause only one check. */
   #stirred(): void {
     this.#timer ??= setTimeout(() => {
       this.#timer = undefined
@@ -55,7 +58,7 @@ export class FileWatch {
       if (stamp === this.#seen) return
       if (stamp === this.#looked) {
         this.#seen = stamp
-        // A link may lead somewhere else now.
+        // A link may point to another place now.
         this.#watchFolders()
         this.#changed()
       } else {
@@ -80,7 +83,7 @@ function realFolder(path: string): string {
   try {
     return dirname(realpathSync(path))
   } catch {
-    // The file does not exist: only its folder can be watched.
+    // The file does not exist, so only its folder can be watched.
     return dirname(path)
   }
 }

@@ -1,33 +1,33 @@
-// Rates by GCRA, in bounded maps: the operator's, those of guards, and those of tokens.
+// Rates by GCRA, in maps of limited size: those of the operator, of guards and of tokens.
 
 import type { Allotment, Refusal } from './plugin.ts'
 
-/** An allowance of `limit` requests in a window on average, all of them at once if necessary. */
+/** An average of `limit` requests in a window, which may come all at once. */
 export interface Allowance {
   readonly limit: number
   readonly windowMs: number
 }
 
-/** Addresses remembered at once: some 1 MB. Above, the one that has been quiet for longest is forgotten. */
+/** The number of addresses remembered at once, about 1 MB. If exceeded, the one that was quiet longest is forgotten. */
 export const MAX_SOURCES = 10_000
 
-/** The minimum number that is worth a lane; with fewer, the lane would end at once. */
+/** The minimum number of requests for a lane. With fewer, it would end at once. */
 const MIN_ALLOTTED = 16
-/** Allotments at once that nothing takes from yet. */
+/** The number of allotments at once from which nothing was taken yet. */
 const MAX_UNUSED = 64
-/** The maximum number that a counter of threads can hold. */
+/** The largest value of a counter that threads share. */
 const MAX_LEFT = 1_000_000_000
 
 /**
- * The generic cell rate algorithm (ITU-T I.371): one number for each key, the time at which its allowance is whole again. Its
- * verdicts are those of a bucket of `limit` tokens that fills evenly within the window.
+ * The generic cell rate algorithm (ITU-T I.371): stores one number for each key, the time when its allowance is full
+ * again. Its verdicts are those of a bucket with `limit` tokens that fills evenly within the window.
  */
 export class Gcra {
   readonly #intervalMs: number
   readonly #windowMs: number
   readonly #maxKeys: number
   readonly #wholeAt = new Map<string, number>()
-  /** The allotments of keys that threads draw from. */
+  /** The allotments from which threads take, by key. */
   readonly #allotted = new Map<string, KeyAllotment>()
 
   constructor({ limit, windowMs }: Allowance, maxKeys: number = MAX_SOURCES) {
@@ -41,7 +41,8 @@ export class Gcra {
   }
 
   /**
-   * Lends the remaining requests of a key to threads, one loan for all connections. `undefined` if too few are left.
+   * Lends the remaining requests of a key to threads, with one loan for all connections. `undefined` if too few are
+   * left.
    */
   allot(key: string, nowMs: number): Allotment | undefined {
     const shared = this.#allotted.get(key)
@@ -53,10 +54,10 @@ export class Gcra {
     return made
   }
 
-  /** Returns how many requests a key may make at once now. */
+  /** Returns how many requests of a key are allowed now. */
   availableOf(key: string, nowMs: number): number {
     const usedMs = Math.max(0, (this.#wholeAt.get(key) ?? nowMs) - nowMs)
-    // A rounding error must not cost a whole one.
+    // A rounding error must not cost a whole request.
     return Math.min(MAX_LEFT, Math.floor((this.#windowMs - usedMs) / this.#intervalMs + 1e-9))
   }
 
@@ -64,7 +65,7 @@ export class Gcra {
     for (const one of this.#allotted.values()) if (one.isUnused) one.drop()
   }
 
-  /** Takes one if there is one: 0, otherwise the milliseconds until there is. */
+  /** Takes one request if it is allowed. Returns 0; otherwise the milliseconds until it is. */
   take(key: string, nowMs: number): number {
     const allotted = this.#allotted.size === 0 ? undefined : this.#allotted.get(key)
     if (allotted !== undefined) return allotted.take(nowMs)
@@ -73,16 +74,16 @@ export class Gcra {
     return wait
   }
 
-  /** Milliseconds until this key may take one; takes nothing. */
+  /** Returns the milliseconds until this key may take one, without taking it. */
   waitOf(key: string, nowMs: number): number {
     const wholeAt = this.#wholeAt.get(key)
     return wholeAt === undefined ? 0 : Math.max(0, wholeAt + this.#intervalMs - this.#windowMs - nowMs)
   }
 
-  /** Takes this many, whether they are there or not. */
+  /** Counts requests of a key, even beyond its limit. */
   count(key: string, nowMs: number, count = 1): void {
     const wholeAt = Math.max(this.#wholeAt.get(key) ?? nowMs, nowMs) + count * this.#intervalMs
-    // Behind all others: the map is in the order in which keys were last seen.
+    // Moves the key to the end: the map is in the order in which keys were last seen.
     this.#wholeAt.delete(key)
     this.#wholeAt.set(key, wholeAt)
     if (this.#wholeAt.size > this.#maxKeys) {
@@ -99,8 +100,8 @@ export class Gcra {
 }
 
 /**
- * The remaining requests of one key, in memory that threads share. Their draws are counted at the next renewal: a bucket that
- * was full until then fills later for it, so they never get more than the bucket has.
+ * The remaining requests of one key, in memory that threads share. The next renewal counts what they took. A bucket
+ * that was full until then fills later in return, so they never get more than the bucket has.
  */
 class KeyAllotment implements Allotment {
   readonly left: Int32Array<SharedArrayBuffer> = new Int32Array(new SharedArrayBuffer(4))
@@ -108,7 +109,7 @@ class KeyAllotment implements Allotment {
   readonly #key: string
   readonly #over: () => void
   #users = 0
-  /** The value of `left` at the last renewal. */
+  /** The value of `left` after the last renewal. */
   #given = 0
 
   constructor(gcra: Gcra, key: string, nowMs: number, over: () => void) {
@@ -131,7 +132,7 @@ class KeyAllotment implements Allotment {
   }
 
   drop(): void {
-    // Nothing is taken from it any more.
+    // Nothing can be taken from it any more.
     this.#count(this.#given - Math.max(0, Atomics.exchange(this.left, 0, 0)), performance.now())
     this.#over()
   }
@@ -140,7 +141,7 @@ class KeyAllotment implements Allotment {
     const left = Math.max(0, Atomics.load(this.left, 0))
     this.#count(this.#given - left, nowMs)
     this.#given = this.#gcra.availableOf(this.#key, nowMs)
-    // Draws of threads in the meantime stay counted.
+    // Requests that threads took since stay counted.
     Atomics.add(this.left, 0, this.#given - left)
   }
 
@@ -162,7 +163,7 @@ class KeyAllotment implements Allotment {
   }
 }
 
-/** Whether a rate can be counted: 1 to 1,000,000 in 1 s to 24 h. */
+/** Whether a rate is valid: 1 to 1,000,000 in 1 s to 24 h. */
 export function isAllowance({ limit, windowMs }: Allowance): boolean {
   return (
     Number.isSafeInteger(limit) &&
@@ -174,13 +175,14 @@ export function isAllowance({ limit, windowMs }: Allowance): boolean {
   )
 }
 
-/** Makes the refusal of a visitor that asks too often. `of`: whose rate it is, such as `visitor`. */
+/** Makes the refusal of a visitor with too many requests. `of`: whose rate it is, such as `visitor`. */
 export function rateLimited({ limit, windowMs }: Allowance, waitMs: number, of: string): Refusal {
   const seconds = Math.ceil(waitMs / 1_000)
   return {
     code: 'RATE_LIMITED',
     headers: [
-      // draft-ietf-httpapi-ratelimit-headers-10: q is the quota, w its window, r what remains, t when there is more.
+      // draft-ietf-httpapi-ratelimit-headers-10: q is the quota, w its window, r the remaining number, t the time
+      // until there is more.
       ['ratelimit-policy', `"${of}";q=${limit};w=${Math.ceil(windowMs / 1_000)}`],
       ['ratelimit', `"${of}";r=0;t=${seconds}`],
       ['retry-after', String(seconds)],

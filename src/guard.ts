@@ -1,4 +1,4 @@
-// The guard of a tunnel as data: what its owner writes, and what of that goes to the server.
+// The guard of a tunnel as data: the owner's options, and the part of them that the server gets.
 
 /** The sign-in methods of a tunnel. A visitor needs one of them; without any, everyone may visit. */
 export interface SignInMethods {
@@ -131,9 +131,9 @@ export interface GuardOptions extends SignInMethods {
 /** The sign-in methods in the form for the server, without secrets that would open another server. */
 export interface WaysDefinition {
   readonly password?: { readonly salt: string; readonly hash: string }
-  /** The SHA-256 of each token, base64url. */
+  /** The SHA-256 of each token, in base64url. */
   readonly bearer?: readonly string[]
-  /** Written in lower case. */
+  /** The name of the header in lower case. */
   readonly bearerHeader?: string
   readonly jwt?: JwtRule
   readonly links?: true
@@ -141,27 +141,27 @@ export interface WaysDefinition {
   readonly certificate?: CertificateRule
 }
 
-/** A guard as it crosses the wire. */
+/** A guard in the form for the wire. */
 export interface GuardDefinition
   extends WaysDefinition,
     Pick<GuardOptions, 'allow' | 'deny' | 'rate' | 'open' | 'cors' | 'requestHeaders' | 'responseHeaders'> {
   readonly paths?: Readonly<Record<string, WaysDefinition>>
   readonly sessionMs: number
-  /** Signs sessions and links. */
+  /** The key that signs sessions and links. */
   readonly key: string
-  /** Milliseconds left for visits, from now. */
+  /** The time left for visits, in milliseconds from now. */
   readonly leftMs?: number
-  /** Links revoked. */
+  /** The ids of revoked links. */
   readonly revoked?: readonly string[]
 }
 
 export const DEFAULT_SESSION_MS = 43_200_000
-/** Links that one tunnel can have revoked at once; each is forgotten when it would have expired. */
+/** The maximum number of revoked links of a tunnel. Each is forgotten when it would have expired. */
 export const MAX_REVOKED = 1_000
 
 /** The options of a link. */
 export interface LinkOptions {
-  /** The path that the link leads to, and opens with all paths below it. Default `/`, everything. */
+  /** The path of the link, which also opens all paths below it. Default `/`, everything. */
   readonly path?: string
   /** The time for which the link works. Milliseconds, at most 2,592,000,000 (30 days). Default 86,400,000 (a day). */
   readonly forMs?: number
@@ -174,10 +174,13 @@ export interface LinkOptions {
 
 export interface LinkContent {
   readonly id: string
-  /** The name of its tunnel: another tunnel with the same secret does not accept it. Older clients leave it out. */
+  /**
+   * The name of the link's tunnel: another tunnel with the same secret does not accept it. Older clients leave it
+   * out.
+   */
   readonly tunnel?: string
   readonly path: string
-  /** Seconds since 1970. */
+  /** The time when it expires, in seconds since 1970. */
   readonly exp: number
   readonly once?: true
 }
@@ -187,8 +190,8 @@ export const GUARD_PATH = '/.localtunnels/'
 export const LINK_PURPOSE = 'link'
 
 /**
- * A request target as events, logs and reports show it: of a link its id, or it would be good for all who read them, and no query of a
- * login, which has the code of the provider.
+ * Returns a request target as events, logs and reports show it. A link is replaced by its id, because anybody who
+ * reads it could use it. The query of a login is left out, because it contains the provider's code.
  */
 export function shownTarget(target: string): string {
   const from = target.startsWith('/') ? 0 : target.indexOf('/', target.indexOf('//') + 2)
@@ -198,7 +201,7 @@ export function shownTarget(target: string): string {
   return target.slice(0, end) + action + (sealed === undefined ? '' : `/${idIn(sealed)}`)
 }
 
-/** The id that a link names, to search logs for. Nothing proves it. */
+/** Returns the id in a link, for searches in logs. It is not verified. */
 function idIn(sealed: string): string {
   try {
     const { id }: Partial<LinkContent> = JSON.parse(
@@ -206,7 +209,7 @@ function idIn(sealed: string): string {
     )
     return typeof id === 'string' && /^[\w-]{1,32}$/.test(id) ? id : '...'
   } catch {
-    // No link of this version.
+    // Not a link of this version.
     return '...'
   }
 }

@@ -1,5 +1,5 @@
-// Joins one stream to one socket and moves bytes both ways, understanding none of them: at the client towards the
-// origin, at the server towards the visitor of a raw tunnel.
+// Joins one stream to one socket and moves bytes both ways without parsing them: at the client to the origin, at the
+// server to the visitor of a raw tunnel.
 
 import { type Account, SendQueue } from './bytes.ts'
 import { type ErrorCode, TunnelError } from './errors.ts'
@@ -7,20 +7,20 @@ import type { ByteStream, StreamHandler } from './session/byte-stream.ts'
 import type { Socket, SocketHandler, Splice, SpliceDone } from './socket.ts'
 
 /**
- * Pieces one way after which a raw connection is a conversation: from then on another thread moves them, where the platform
- * can, and no main thread wakes up for each.
+ * The number of pieces in one direction after which a raw connection counts as interactive. From then on another
+ * thread moves them, if the platform allows it, and no main thread wakes up for each.
  */
 const CONVERSATION_PIECES = 64
 
 /**
- * A stream's handler; `socketHandler` is that of the socket. Either side may come first. Bytes of the stream wait until there
- * is a socket, bounded by the stream's first credit; a socket that comes first must be paused until then.
+ * Handles a stream; `socketHandler` handles the socket. Either may exist first. Bytes of the stream wait for the
+ * socket, limited by the stream's initial credit; a socket that exists first must be paused until then.
  */
 export class Join implements StreamHandler {
   readonly socketHandler: SocketHandler
   #stream: ByteStream | undefined
   #socket: Socket | undefined
-  /** Bytes for the socket that its kernel buffer has no room for yet. */
+  /** Bytes for the socket for which its kernel buffer has no room yet. */
   readonly #unsent: SendQueue = new SendQueue()
   readonly #brokenCode: ErrorCode
   readonly #isRaw: boolean
@@ -32,9 +32,9 @@ export class Join implements StreamHandler {
   #isOver = false
 
   /**
-   * Joins a stream to a socket. `brokenCode` is the code for the far end of the stream if the socket breaks with an error that
-   * has no code of its own. `isRaw`: the stream carries one raw connection, and no requests. `closed`: the socket is gone, with
-   * the error that ended it; called once.
+   * Makes a join. `brokenCode` is sent to the far end of the stream if the socket fails with an error that has no
+   * code. `isRaw`: the stream carries one raw connection rather than requests. `closed` is called once when the
+   * socket is gone, with the error that ended it.
    */
   constructor(brokenCode: ErrorCode, isRaw: boolean, closed?: (error?: Error) => void) {
     this.#brokenCode = brokenCode
@@ -62,7 +62,7 @@ export class Join implements StreamHandler {
     }
   }
 
-  /** Whether there is nothing left to do: a dial in progress may stop. */
+  /** Whether nothing is left to do, so that a dial in progress may stop. */
   get isOver(): boolean {
     return this.#isOver
   }
@@ -76,13 +76,16 @@ export class Join implements StreamHandler {
     return this.#stream
   }
 
-  /** The socket, when nothing waits here either way. */
+  /** The socket, if no bytes wait in either direction. */
   get idleSocket(): Socket | undefined {
     const isIdle = !this.#isOver && this.#unsent.isEmpty && this.#stream?.isBackedUp === false
     return isIdle ? this.#socket : undefined
   }
 
-  /** Charges bytes that wait for the socket. When the account is over, the next one that has to wait ends the connection. */
+  /**
+   * Sets the account for bytes that wait for the socket. When it is over its limit, the next bytes that must wait end
+   * the connection.
+   */
   charge(account: Account): void {
     this.#unsent.account = account
   }
@@ -98,7 +101,7 @@ export class Join implements StreamHandler {
     this.#drain(socket)
   }
 
-  /** Ends the join: there will be no socket, or the one there is is cut. */
+  /** Ends the join: cuts the socket, or expects none any more. */
   fail(code: ErrorCode): void {
     if (this.#isOver) return
     this.#isOver = true
@@ -142,7 +145,7 @@ export class Join implements StreamHandler {
     this.#socket?.terminate(code)
   }
 
-  /** Lets bytes of the socket move to a link from its next turn on, if the stream has a link by then. */
+  /** Lets the socket's bytes move to a link from its next turn on, if the stream has a link by then. */
   #moveToLink(): void {
     if (this.#socket?.requestSplice?.()) this.#stream?.moveToLink()
   }
@@ -154,7 +157,7 @@ export class Join implements StreamHandler {
     if (this.#hasStreamEnded && this.#unsent.isEmpty) socket.end()
   }
 
-  /** Gives credit for bytes in a kernel buffer only, so that a slow reader stops the writer at the other end. */
+  /** Gives credit only for bytes in a kernel buffer, so that a slow reader stops the writer at the other end. */
   #consumed(count: number): void {
     if (count > 0) this.#stream?.consumed(count)
   }
@@ -165,7 +168,7 @@ export class Join implements StreamHandler {
     const isWhole = error === undefined && this.#unsent.isEmpty
     this.#unsent.clear()
     if (isWhole) return this.#stream?.end()
-    // Bytes that were never taken make a clean end a lie.
+    // Bytes that were never taken would make a clean end false.
     this.failure = error instanceof TunnelError ? error.code : this.#brokenCode
     this.#stream?.reset(this.failure)
   }

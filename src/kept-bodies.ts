@@ -1,4 +1,5 @@
-// Bodies of requests that are kept until they are complete: a share of the room for each owner and visitor, and a time for each next piece.
+// Stores bodies of requests until they are complete: each owner and visitor has a share of the room, and each next
+// piece a time limit.
 
 import { addPiece, copyOf } from './bytes.ts'
 import type { Clock, Deadline } from './server/contracts/clock.ts'
@@ -7,14 +8,14 @@ import { type Portion, Shares } from './shares.ts'
 import { networkOf } from './wire/ip-address.ts'
 
 /**
- * The longest time for one body, as a multiple of the longest pause: otherwise a slow visitor would hold its place without
- * limit.
+ * The longest time for one body, as a multiple of the longest pause. Without it, a slow visitor would keep its place
+ * without limit.
  */
 const MAX_PAUSES = 8
 
 export interface KeptBounds {
   readonly maxBodyBytes: number
-  /** The maximum size of all of them. There is always room for one of the largest. */
+  /** The maximum size of all bodies. There is always room for one of the largest. */
   readonly maxBytes: number
   /** The time for the next piece, and eight times as long for all of them; 0: no limit. */
   readonly pauseMs: number
@@ -34,7 +35,10 @@ export class KeptBodies {
     return this.#boundsNow().maxBodyBytes
   }
 
-  /** Begins one. `owner`: whose tunnel it is for; `failed`: the next piece did not come in time, or the room is another one's now. */
+  /**
+   * Begins a body. `owner`: that of the tunnel. `failed` is called if the next piece did not come in time, or another
+   * body needs the room.
+   */
   begin(owner: string, address: string, failed: (code: 'REQUEST_TIMEOUT' | 'full') => void): KeptBody {
     return new KeptBody(this.#deadlines, this.#shares, this.#boundsNow, owner, networkOf(address), failed)
   }
@@ -79,7 +83,7 @@ export class KeptBody implements Deadline, Portion {
     this.#failed('full')
   }
 
-  /** Copies bytes[start, end). A code: it did not. */
+  /** Stores a copy of bytes[start, end). Returns a code if it cannot. */
   keep(bytes: Uint8Array, start = 0, end: number = bytes.length): 'BODY_TOO_LARGE' | 'full' | undefined {
     const { maxBodyBytes, maxBytes, pauseMs } = this.#boundsNow()
     const count = end - start
@@ -93,7 +97,7 @@ export class KeptBody implements Deadline, Portion {
     return undefined
   }
 
-  /** No more comes. It counts until it is dropped. */
+  /** Called when the body is complete. It counts until it is dropped. */
   complete(): void {
     this.#deadlines.forget(this)
     this.#shares.settle(this)

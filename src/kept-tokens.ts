@@ -1,27 +1,27 @@
 // Stored tokens: creates, rotates and revokes them. The secret is returned once and stored nowhere.
 
 import { createHash, randomBytes } from 'node:crypto'
-import { TunnelError } from './errors.ts'
+import { optionInvalid } from './errors.ts'
 import { Policy } from './server/settings/policy.ts'
 import type { KeptToken, TokenScope, TokenStore } from './tokens.ts'
 
-/** Begins each token: secret scanners and people see what it is. */
+/** The beginning of each token, by which secret scanners and people recognise it. */
 const PREFIX = 'lt_'
 
 export interface NewToken {
   readonly name: string
-  /** The time for which it works. `undefined`: until it is revoked. */
+  /** The time in milliseconds for which it works. `undefined`: until it is revoked. */
   readonly forMs: number | undefined
   readonly scope: TokenScope
 }
 
-/** Returns its secret. Throws `OPTION_INVALID` for a name that there is already, or is not, and for a scope that cannot be used. */
+/**
+ * Adds a token and returns its secret. Throws `OPTION_INVALID` for a name that exists or is invalid, and for an
+ * invalid scope.
+ */
 export function addToken(store: TokenStore, { name, forMs, scope }: NewToken): string {
   if (!/^[\w.-]{1,64}$/.test(name))
-    throw new TunnelError(
-      'OPTION_INVALID',
-      `"${shownName(name)}" is not a name: letters, digits, dots, dashes and underscores.`,
-    )
+    throw optionInvalid(`"${shownName(name)}" is not a name: letters, digits, dots, dashes and underscores.`)
   const secret = newSecret()
   const createdAtMs = Date.now()
   const kept: KeptToken = {
@@ -31,15 +31,14 @@ export function addToken(store: TokenStore, { name, forMs, scope }: NewToken): s
     ...(forMs !== undefined && { expiresAtMs: createdAtMs + forMs }),
     scope,
   }
-  // As the server will read it, with those that there are: a name may be reserved once.
+  // Checked as the server will read them all: a name may be reserved only once.
   const rules = [...store.list(), kept].map(one => ({ ...one.scope, tokenHash: one.hash }))
   void new Policy(rules)
-  if (!store.add(kept))
-    throw new TunnelError('OPTION_INVALID', `There is a token called ${name}: rotate it, or revoke it first.`)
+  if (!store.add(kept)) throw optionInvalid(`There is a token called ${name}: rotate it, or revoke it first.`)
   return secret
 }
 
-/** Returns its new secret; the old one stops working. `undefined`: there is no such token. */
+/** Returns the new secret of a token; the old one stops working. `undefined` if there is no such token. */
 export function rotateToken(store: TokenStore, name: string): string | undefined {
   const secret = newSecret()
   return store.rehash(name, hashOf(secret)) ? secret : undefined
@@ -58,7 +57,7 @@ function hashOf(secret: string): string {
   return createHash('sha256').update(secret).digest('hex')
 }
 
-/** Returns a name with only those characters that a terminal shows unchanged. */
+/** Returns a name with only the characters that a terminal shows unchanged. */
 function shownName(name: string): string {
   return name.slice(0, 100).replace(/[^\x20-\x7e]/g, '?')
 }

@@ -1,4 +1,4 @@
-// The C library, opened for a few of its functions: what the runtime has no option for.
+// Opens the C library for a few functions that the runtime has no option for.
 
 import type { FFIFunction, Library, Pointer } from 'bun:ffi'
 import { createRequire } from 'node:module'
@@ -9,14 +9,14 @@ const NAMES: Readonly<Record<string, readonly string[]>> = {
   darwin: ['libSystem.B.dylib'],
 }
 
-/** Throws on Node. Loaded late, because its users are also in bundles for Node, which has no such module. */
+/** Loads `bun:ffi` late, because this code is also in bundles for Node, which has no such module. Throws on Node. */
 export function loadFfi(): typeof import('bun:ffi') {
   return createRequire(import.meta.url)('bun:ffi') as typeof import('bun:ffi') // Bun's own, and its types
 }
 
 /**
- * Opens it. `bun:ffi` is handed in, because files that are also in bundles for Node must load it late. Throws when there is
- * no such library, or when this build of the runtime makes no foreign calls.
+ * Opens the library. `bun:ffi` is a parameter, because files that are also in bundles for Node must load it late.
+ * Throws if there is no such library, or this build of the runtime makes no foreign calls.
  */
 export function openLibc<Symbols extends Record<string, FFIFunction>>(
   { dlopen }: typeof import('bun:ffi'),
@@ -43,8 +43,9 @@ const TCP_CONGESTION = 13
 const [BBR, RENO] = ['bbr', 'reno'].map(name => new TextEncoder().encode(name)) as [Uint8Array, Uint8Array] // two of them
 
 /**
- * Makes a TCP connection or listener within this machine send without pacing; Linux only. Where BBR is the default, it sets a timer for
- * each send: on a virtual machine three quarters of the processor time of a transfer. Every process may choose `reno`.
+ * Turns off pacing of a TCP connection or listener within this machine; Linux only. Where BBR is the default, the
+ * system sets a timer for each send: on a virtual machine this is three quarters of the processor time of a transfer.
+ * Every process may choose `reno`.
  */
 export function unpace(
   libc: Library<typeof UNPACE_SYMBOLS>['symbols'],

@@ -1,5 +1,5 @@
-// Measures of many exchanges: how many by the class of their status, and histograms of duration and size, in one row of numbers
-// that threads may share.
+// Measurements of many exchanges in one row of numbers that threads may share: their number by class of status, and
+// histograms of duration and size.
 //
 //   statuses 0 1xx … 5xx · seconds in sum · durations by bucket · sizes by bucket
 
@@ -7,20 +7,23 @@
 export const DURATION_BOUNDS_MS: readonly number[] = [
   1, 2.5, 5, 10, 25, 50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000, 30_000,
 ]
-/** Upper ends of the buckets of sizes, in bytes. */
+/** The upper ends of the buckets of sizes, in bytes. */
 export const SIZE_BOUNDS: readonly number[] = [
   256, 1_024, 4_096, 16_384, 65_536, 262_144, 1_048_576, 16_777_216, 268_435_456,
 ]
 
-/** Classes of status: 0 where there was no response, then 1xx to 5xx. */
+/** The number of classes of status: 0 for no response, then 1xx to 5xx. */
 export const STATUS_CLASSES = 6
 export const DURATION_SUM: number = STATUS_CLASSES
 export const FIRST_DURATION: number = DURATION_SUM + 1
 export const FIRST_SIZE: number = FIRST_DURATION + DURATION_BOUNDS_MS.length + 1
-/** Numbers of one row. */
+/** The number of values in a row. */
 export const MEASURES: number = FIRST_SIZE + SIZE_BOUNDS.length + 1
 
-/** Below this much lies the share `part` of what was counted in buckets of durations, in milliseconds; `undefined`: nothing was. */
+/**
+ * Returns the duration in milliseconds below which the share `part` of the counted exchanges is. `undefined` if none
+ * were counted.
+ */
 export function quantile(buckets: readonly number[], part: number): number | undefined {
   const wanted = buckets.reduce((sum, count) => sum + count, 0) * part
   let below = 0
@@ -63,14 +66,14 @@ export interface RecentRow {
   readonly errors: number
   readonly bytesIn: number
   readonly bytesOut: number
-  /** Requests by bucket of their duration, as `/metrics` has them. */
+  /** The number of requests by bucket of their duration, as in `/metrics`. */
   readonly durations: readonly number[]
-  /** Only for a server: the processors in use (1 is a whole one), and the memory in bytes. */
+  /** The processors in use (1 is a whole one) and the memory in bytes; only for a server. */
   readonly processors?: number
   readonly memoryBytes?: number
 }
 
-/** Whether a report of another server is such a row. */
+/** Whether a report of another server is a valid row. */
 export function isRecentRow(value: unknown): value is RecentRow {
   if (typeof value !== 'object' || value === null) return false
   const { seconds, requests, errors, bytesIn, bytesOut, durations, processors, memoryBytes } =

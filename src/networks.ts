@@ -1,17 +1,17 @@
-// Lists of addresses and networks. An address is only in networks of its own family: `::/0` is every IPv6 address and no IPv4 one,
-// as with firewalls and routers; an operator who means both writes `0.0.0.0/0` as well.
+// Lists of addresses and networks. A network contains only addresses of its own family: `::/0` contains every IPv6
+// address and no IPv4 one, as in firewalls and routers. An operator who means both also writes `0.0.0.0/0`.
 
 import { BlockList, isIP } from 'node:net'
 
 export class Networks {
   /**
-   * The IPv4 ranges. One `BlockList` for both families would match an IPv4 address with an IPv6 range that it can be written
-   * in.
+   * The IPv4 ranges. One `BlockList` for both families would match an IPv4 address with an IPv6 range that contains
+   * its mapped form.
    */
   readonly #ipv4 = new BlockList()
   readonly #ipv6 = new BlockList()
 
-  /** Adds an address or a CIDR range. `false`: it is neither. */
+  /** Adds an address or a CIDR range. Returns `false` if the text is neither. */
   add(entry: string): boolean {
     const network = networkOf(entry)
     if (network === undefined) return false
@@ -29,7 +29,7 @@ export class Networks {
   }
 }
 
-/** Whether `Networks` can add it. */
+/** Whether `Networks.add` accepts the entry. */
 export function isNetwork(entry: string): boolean {
   return networkOf(entry) !== undefined
 }
@@ -47,7 +47,7 @@ function networkOf(entry: string) {
   return bits >= 0 && bits <= most ? { address, isIPv4, bits } : undefined
 }
 
-/** An IPv4 address that came through an IPv6 socket is that IPv4 address, however it is written; a zone means nothing here. */
+/** Returns the IPv4 address of an IPv4-mapped one, however it is written. Zones are removed. */
 export function plainAddress(address: string): string {
   if (!address.includes(':')) return address
   const zone = address.indexOf('%')

@@ -1,6 +1,6 @@
-// Contracts: what an operator's view of a server keeps across restarts, and where admin actions are written down.
+// Contracts: the store for an operator's view of a server, and the log of admin actions.
 
-/** The length of a row of traffic. */
+/** The length of the time that a row of traffic covers. */
 export type Span = 'minute' | 'hour' | 'day'
 
 /** The traffic of a tunnel in one span. */
@@ -8,13 +8,16 @@ export interface Traffic {
   readonly tunnel: string
   /** The beginning of the span, in milliseconds since 1970. */
   readonly atMs: number
-  /** Requests that are over. */
+  /** The number of requests that have ended. */
   readonly requests: number
   /** The number of requests with a status of 500 or above, or without a response. */
   readonly errors: number
   readonly bytesIn: number
   readonly bytesOut: number
-  /** Requests by bucket of their duration, as `/metrics` has them, up to the last that has any. Left out: not measured. */
+  /**
+   * The number of requests by bucket of their duration, as in `/metrics`, up to the last bucket that has any. Left
+   * out if not measured.
+   */
   readonly durations?: readonly number[]
 }
 
@@ -30,18 +33,21 @@ export interface Ban {
   readonly untilMs?: number
 }
 
-/** Keeps traffic and bans. A method that has returned has written. */
+/** Stores traffic and bans. When a method returns, its data is written. */
 export interface OperationsStore {
   /** Adds to the minute, hour and day that `atMs` is in, in one transaction. */
   add(atMs: number, traffic: readonly Omit<Traffic, 'atMs'>[]): void
-  /** Rows of one span from `fromMs` on, the newest first, at most `limit`; of one tunnel, or of all together (`tunnel` is then `''`). */
+  /**
+   * Returns rows of one span from `fromMs` on, the newest first, at most `limit`: those of one tunnel, or of all
+   * together (`tunnel` is then `''`).
+   */
   traffic(span: Span, fromMs: number, limit: number, tunnel?: string): readonly Traffic[]
   /** Forgets minutes older than a day, hours older than 60 days and days older than three years. */
   prune(nowMs: number): void
   bans(): readonly Ban[]
   /** Returns a number that changes when another program has written to the store: its bans may have changed. */
   version(): number
-  /** Returns its id: the one it has, or a new one. A ban with an id that is there already is left unchanged. */
+  /** Stores a ban and returns its id: the given one, or a new one. If a ban with this id exists, it is not changed. */
   saveBan(ban: Omit<Ban, 'id'> & Partial<Pick<Ban, 'id'>>): number
   removeBan(id: number): void
   close(): void
@@ -62,16 +68,16 @@ export interface AuditEntry {
 /** A log of the operator's actions. */
 export interface AuditLog {
   note(entry: AuditEntry): void
-  /** The newest first, those before `beforeMs`, at most `limit`. */
+  /** Returns the entries before `beforeMs`, the newest first, at most `limit`. */
   entries(beforeMs: number, limit: number): readonly AuditEntry[]
 }
 
 /** The bans of a server. Implementation: parts/bans. */
 export interface BanList {
   readonly all: readonly Ban[]
-  /** Takes over what other programs with the same store have changed. */
+  /** Reads what other programs with the same store have changed. */
   refresh(): void
-  /** Throws `OPTION_INVALID` for what cannot be banned. */
+  /** Adds a ban. Throws `OPTION_INVALID` for a value that cannot be banned. */
   add(ban: Omit<Ban, 'id'>): Ban
   /** Removes a ban. Returns `false` if there is none with this id. */
   remove(id: number): boolean

@@ -1,12 +1,15 @@
-// Refuses options that do not exist and numbers that are out of range, and finds the known word that a mistyped one was meant to be.
+// Refuses unknown options and numbers out of range, and finds the known word that a mistyped one was meant to be.
 
-import { TunnelError } from './errors.ts'
+import { optionInvalid } from './errors.ts'
 
 export type Names<Options> = Readonly<Record<keyof Options, true>>
 
 type Words<Text> = Text extends `${infer First} ${infer Rest}` ? First | Words<Rest> : Text & string
 
-/** Names with spaces in between. The compiler refuses texts that lack an option of the interface, or have another word. */
+/**
+ * Returns the names in the texts, which spaces separate. The compiler refuses texts that lack an option of the
+ * interface, or contain another word.
+ */
 export function namesOf<Options>(): <const Texts extends readonly string[]>(
   ...texts: Texts
 ) => [Exclude<Words<Texts[number]>, keyof Options>] extends [never]
@@ -17,7 +20,10 @@ export function namesOf<Options>(): <const Texts extends readonly string[]>(
     Object.fromEntries(texts.flatMap(text => text.split(' ')).map(name => [name, true])) as never
 }
 
-/** An option whose name is misspelled would not be there. Throws `OPTION_INVALID`, which names all such options. `hints`: names that other packages use. */
+/**
+ * Throws `OPTION_INVALID` with all unknown options, because a misspelled one would otherwise be ignored. `hints`:
+ * names that other packages use.
+ */
 export function checkNames(
   given: object,
   known: object,
@@ -35,10 +41,10 @@ export function checkNames(
   }
   const names = others.map(name => JSON.stringify(name.slice(0, 64))).join(', ')
   const what = `${where} has no option ${names}.`
-  throw new TunnelError('OPTION_INVALID', [what, ...others.flatMap(name => hintOf(name) ?? [])].join(' '))
+  throw optionInvalid([what, ...others.flatMap(name => hintOf(name) ?? [])].join(' '))
 }
 
-/** Throws `OPTION_INVALID` for a number outside, or with a fraction. */
+/** Returns the number. Throws `OPTION_INVALID` if it is out of range or has a fraction. */
 export function whole(
   name: string,
   value: number,
@@ -47,12 +53,12 @@ export function whole(
 ): number {
   if (Number.isSafeInteger(value) && value >= least && value <= most) return value
   const range = most === Number.MAX_SAFE_INTEGER ? `from ${least}` : `from ${least} to ${most}`
-  throw new TunnelError('OPTION_INVALID', `${name} must be a whole number ${range}, not ${value}.`)
+  throw optionInvalid(`${name} must be a whole number ${range}, not ${value}.`)
 }
 
 /**
- * Returns the known word that differs by one slip, or two from eight letters on. `undefined` if there is none. A word of two
- * letters is near to anything.
+ * Returns the known word that differs by one edit, or two from eight letters on. `undefined` if there is none. A word
+ * of two letters would be near to anything.
  */
 export function nearest(word: string, known: Iterable<string>): string | undefined {
   let best: string | undefined
@@ -68,7 +74,10 @@ export function nearest(word: string, known: Iterable<string>): string | undefin
   return best
 }
 
-/** Letters added, left out, mistaken or swapped with their neighbour: Damerau's distance without a second edit of a swap. */
+/**
+ * Returns the number of letters added, left out, replaced or swapped with their neighbour: Damerau's distance without
+ * a second edit of a swap.
+ */
 export function distance(first: string, second: string): number {
   let beforeLast: number[] = []
   let last = Array.from({ length: second.length + 1 }, (_, index) => index)

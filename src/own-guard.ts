@@ -1,7 +1,7 @@
-// A guard in transit from its owner to servers: checked, with hashes in place of passwords, and what signs its links.
+// A guard in the form for servers: checked, with hashes in place of passwords, and with the key that signs its links.
 
 import { createHash, randomBytes, scrypt } from 'node:crypto'
-import { TunnelError } from './errors.ts'
+import { optionInvalid } from './errors.ts'
 import {
   DEFAULT_SESSION_MS,
   GUARD_PATH,
@@ -20,7 +20,7 @@ import { seal } from './seal.ts'
 
 const MAX_LINK_MS = 2_592_000_000
 
-/** A link to the tunnel at `url`, and the id that revokes it. */
+/** Makes a link to the tunnel at `url`, and the id that revokes it. */
 export function makeLink(
   url: string,
   key: string,
@@ -31,9 +31,9 @@ export function makeLink(
     path.startsWith('//') ||
     /\/\.\.?(?:[/?]|$)/.test(path)
   )
-    throw new TunnelError('OPTION_INVALID', `A link's path begins with one slash, and "${path}" is no path.`)
+    throw optionInvalid(`A link's path begins with one slash, and "${path}" is no path.`)
   if (!(Number.isSafeInteger(forMs) && forMs >= 1_000 && forMs <= MAX_LINK_MS))
-    throw new TunnelError('OPTION_INVALID', 'A link works for a second to 30 days.')
+    throw optionInvalid('A link works for a second to 30 days.')
   const id = randomBytes(9).toString('base64url')
   const [tunnel = ''] = new URL(url).hostname.split('.')
   const content: LinkContent = {
@@ -47,13 +47,13 @@ export function makeLink(
 }
 
 /**
- * The parameters of scrypt, Node's own defaults: 16 MiB and about 40 ms of one core. OWASP's cheat sheet has five times the
- * work; but here the server does it for each guess of a stranger, and guesses are limited by address.
+ * The parameters of scrypt, Node's defaults: 16 MiB and about 40 ms of one core. OWASP's cheat sheet recommends five
+ * times the work, but here the server does it for each guess of a stranger, and guesses are limited by address.
  */
 const SCRYPT = { N: 16_384, r: 8, p: 1, maxmem: 67_108_864 } as const
 const HASH_BYTES = 32
 
-/** The hash of a password. Bound to a salt, which is not a secret. */
+/** Returns the hash of a password with a salt, which is not a secret. */
 export function hashPassword(password: string, salt: string): Promise<Buffer> {
   return new Promise((resolve, reject) => {
     scrypt(password.normalize('NFC'), salt, HASH_BYTES, SCRYPT, (error, hash) =>
@@ -66,7 +66,7 @@ export function sha256(text: string): Buffer {
   return createHash('sha256').update(text).digest()
 }
 
-/** A guard in transit to servers: hashes are made once, so that sessions outlive a reconnect. */
+/** A guard for servers. Its hashes are made once, so that sessions outlive a reconnect. */
 export class OwnGuard {
   #key: string
   readonly #options: GuardOptions
@@ -74,25 +74,27 @@ export class OwnGuard {
   readonly #ways = new Map<SignInMethods, Promise<WaysDefinition>>()
   readonly #revoked = new Set<string>()
 
-  /** Throws `OPTION_INVALID`. */
+  /** Makes a guard. Throws `OPTION_INVALID`. */
   constructor(options: GuardOptions) {
     checkGuard(options)
     this.#options = options
     this.#key = options.secret === undefined ? randomBytes(32).toString('base64url') : options.secret
   }
 
-  /** Signs links and sessions. */
+  /** The key that signs links and sessions. */
   get key(): string {
     return this.#key
   }
 
-  /** Takes over the secret of an earlier run, unless the user gave one, and its revoked links. Called before the first use. */
+  /**
+   * Takes the secret of an earlier run, unless the user set one, and its revoked links. Call it before the first use.
+   */
   adopt(secret: string, revoked: readonly string[]): void {
     if (this.#options.secret === undefined) this.#key = secret
     for (const id of revoked) this.revoke(id)
   }
 
-  /** Links revoked, the oldest first. */
+  /** The ids of revoked links, the oldest first. */
   get revoked(): readonly string[] {
     return [...this.#revoked]
   }
@@ -101,20 +103,17 @@ export class OwnGuard {
     return [this.#options, ...Object.values(this.#options.paths ?? {})].some(({ links }) => links === true)
   }
 
-  /** The next definition takes the link back. */
+  /** Revokes a link with the next definition. */
   revoke(id: string): void {
     this.#revoked.add(id)
-    // The oldest have been in force for the longest.
+    // The oldest are the first to expire.
     for (const oldest of this.#revoked) {
       if (this.#revoked.size <= MAX_REVOKED) break
       this.#revoked.delete(oldest)
     }
   }
 
-  /**
-   * Makes the definition for the server. `salt` is a text of this tunnel alone, such as its name. `salt`: what belongs to the
-   * tunnel alone, such as its name.
-   */
+  /** Makes the definition for the server. `salt`: a text that only this tunnel has, such as its name. */
   async define(salt: string): Promise<GuardDefinition> {
     const { allow, deny, rate, open, cors, requestHeaders, responseHeaders, ttlMs, sessionMs } = this.#options
     const paths = await Promise.all(
@@ -170,13 +169,13 @@ const listOf = (value: string | readonly string[]): readonly string[] =>
   typeof value === 'string' ? [value] : value
 
 /**
- * Checks the options that the server cannot check, because it gets only hashes, and those of the client alone. The rest it
- * refuses itself.
+ * Checks the options that the server cannot check, because it gets only hashes, and those of the client alone. The
+ * server refuses other invalid ones.
  */
 function checkGuard(options: GuardOptions): void {
-  // An object without a word would look like a guard, and be none.
+  // An object without any rule would look like a guard without being one.
   if (Object.values(options).every(value => value === undefined))
-    throw new TunnelError('OPTION_INVALID', 'guard is empty: it needs a wall or a way in.')
+    throw optionInvalid('guard is empty: it needs a wall or a way in.')
   const { secret, ttlMs } = options
   checkNames(options, OPTIONS, 'guard')
   checkWays(options)
@@ -186,7 +185,7 @@ function checkGuard(options: GuardOptions): void {
     if (ways.webhook !== undefined) checkWebhook(path, ways, options)
   }
   if (secret !== undefined && !(typeof secret === 'string' && /^[\x21-\x7e]{32,255}$/.test(secret)))
-    throw new TunnelError('OPTION_INVALID', 'guard.secret must be 32 to 255 characters of visible ASCII.')
+    throw optionInvalid('guard.secret must be 32 to 255 characters of visible ASCII.')
   if (ttlMs !== undefined) whole('guard.ttlMs', ttlMs, 1)
 }
 
@@ -201,30 +200,27 @@ const OPTIONS: Names<GuardOptions> = {
   ),
 }
 
-/** The server does not look at webhooks: what else it would let in, or ask for, would be looked at by the client all the same. */
+/** Throws for rules that the server would apply to webhooks, which only the client checks. */
 function checkWebhook(path: string, ways: PathSignInMethods, { open = [], paths = {} }: GuardOptions): void {
   if (Object.values(ways).filter(way => way !== undefined).length > 1)
-    throw new TunnelError('OPTION_INVALID', `guard.paths["${path}"]: webhook is the only way in of its path.`)
+    throw optionInvalid(`guard.paths["${path}"]: webhook is the only way in of its path.`)
   const prefix = `${path.replace(/\/+$/, '')}/`.toLowerCase()
   const below = [...Object.keys(paths), ...open].find(
     one => one !== path && `${one}/`.toLowerCase().startsWith(prefix),
   )
   if (below !== undefined)
-    throw new TunnelError(
-      'OPTION_INVALID',
-      `guard.paths["${path}"]: "${below}" is below webhooks, so it cannot have a rule.`,
-    )
+    throw optionInvalid(`guard.paths["${path}"]: "${below}" is below webhooks, so it cannot have a rule.`)
 }
 
 function checkWays({ password, bearer, bearerHeader }: SignInMethods): void {
   if (bearerHeader !== undefined && bearer === undefined)
-    throw new TunnelError('OPTION_INVALID', 'guard.bearerHeader needs guard.bearer.')
+    throw optionInvalid('guard.bearerHeader needs guard.bearer.')
   if (
     password !== undefined &&
     !(typeof password === 'string' && password.length >= 6 && password.length <= 256)
   )
-    throw new TunnelError('OPTION_INVALID', 'guard.password must be 6 to 256 characters long.')
+    throw optionInvalid('guard.password must be 6 to 256 characters long.')
   for (const token of bearer === undefined ? [] : listOf(bearer))
     if (!(typeof token === 'string' && /^[\x21-\x7e]{16,255}$/.test(token)))
-      throw new TunnelError('OPTION_INVALID', 'guard.bearer must be 16 to 255 characters of visible ASCII.')
+      throw optionInvalid('guard.bearer must be 16 to 255 characters of visible ASCII.')
 }

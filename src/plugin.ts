@@ -10,9 +10,9 @@ export interface VisitorHead {
   readonly target: string
   /** The path and query, also if `target` is a whole URL. */
   readonly path: string
-  /** The host asked for: lower-case, without port. */
+  /** The requested host in lower case, without port. */
   readonly host: string
-  /** The same as sent, with its port. */
+  /** The requested host as sent, with its port. */
   readonly hostWithPort: string
   /** The protocol that the visitor wants to switch to, such as `websocket`. Empty without one. */
   readonly upgrade: string
@@ -24,20 +24,22 @@ export interface VisitorHead {
 
 /** The tunnels that a plugin of the server is for. */
 export interface ForTunnels {
-  /** Names, or patterns such as `team-*`. Default all tunnels. `[]`: none. */
+  /** The names, or patterns such as `team-*`. Default all tunnels. `[]`: none. */
   readonly tunnels?: readonly string[]
 }
 
-/** A visitor at the door: one request, one upgrade, one raw connection, or the first datagram of a UDP flow. */
+/**
+ * A visitor before its admission: one request, one upgrade, one raw connection, or the first datagram of a UDP flow.
+ */
 export interface Admittance {
   readonly kind: 'http' | 'tcp' | 'udp' | 'tls' | 'private'
   /** The name of the tunnel: its subdomain, kind and port as in `tcp-20000`, or `tcp:db` of a private service. */
   readonly tunnel: string
   /** The owner of the tunnel: the same text for all tunnels of one token; on a server without tokens, of one address. */
   readonly owner: string
-  /** Address of the visitor, without port; behind trusted proxies, as they say. */
+  /** Address of the visitor, without port; behind trusted proxies, as they report it. */
   readonly address: string
-  /** The visitor came with https, also when that ends at a proxy in front. Cookies depend on it. */
+  /** Whether the visitor used https, even if it ended at a proxy in front. Cookies depend on it. */
   readonly isSecure: boolean
   /** The head of the request, upgrades included. Only for `http`. */
   readonly head?: VisitorHead
@@ -52,7 +54,7 @@ export interface Admittance {
 
 /** A request for a certificate in a TLS handshake. */
 export interface AskedCertificate {
-  /** The `clientCa` that it asked with. */
+  /** The `clientCa` of the guard that asked. */
   readonly clientCa: string
   /**
    * The visitor's certificate, if one of these authorities has signed it for clients and it is valid now. `undefined`: the
@@ -63,7 +65,7 @@ export interface AskedCertificate {
 
 /** A certificate of a visitor, as Node's `X509Certificate` describes it. */
 export interface VisitorCertificate {
-  /** A field a line, such as `CN=anna`. */
+  /** The subject, with one field per line, such as `CN=anna`. */
   readonly subject: string
   /** The alternative names, such as `DNS:a.example, email:anna@example.com`. `undefined` if it has none. */
   readonly subjectAltName: string | undefined
@@ -78,7 +80,7 @@ export interface VisitorCertificate {
 /** The name and value of a header line. */
 export type HeaderLine = readonly [name: string, value: string]
 
-/** The visitor may pass, and this changes on the way. Without any of it, a guard returns nothing. */
+/** Lets the visitor pass, with these changes to its exchange. Without any, a guard returns nothing. */
 export interface Pass {
   /** Headers that the app does not get: credentials that the guard used. Any case; `_` counts as `-`. */
   readonly withoutHeaders?: readonly string[]
@@ -94,15 +96,16 @@ export interface Pass {
   /** Wraps this exchange, behind the middlewares of the server. A request to switch protocols is refused: what follows a switch is not wrapped. */
   readonly middleware?: Middleware
   /**
-   * Called when the admitted visit begins: a request with its response, a WebSocket, a raw connection, a flow. The guard calls
-   * `cut` when the permission ends, and the connection is closed. The function returned is called when it is over.
+   * Called when the admitted visit begins: a request with its response, a WebSocket, a raw connection, a flow. The
+   * guard calls `cut` when the permission ends, and the connection is closed. The returned function is called when
+   * the visit is over.
    */
   readonly whileOpen?: (cut: () => void) => () => void
 }
 
-/** The visitor may not pass. Raw connections are reset and datagrams dropped, with the code in the server's events. */
+/** Refuses the visitor. Raw connections are reset and datagrams dropped, with the code in the server's events. */
 export interface Refusal {
-  /** Says why, in `x-localtunnels-error`, events and reports. Default `GUARD_REFUSED`. */
+  /** The reason, in `x-localtunnels-error`, events and reports. Default `GUARD_REFUSED`. */
   readonly code?: ErrorCode
   /** The details of the reason, only for events and access logs, such as `email_unverified`. */
   readonly reason?: string
@@ -113,7 +116,7 @@ export interface Refusal {
   readonly body?: string | Uint8Array
 }
 
-/** The guard responds to a request itself, once it has read the body: a form of its own. */
+/** A response of the guard itself after it has read the body, such as that of a form of its own. */
 export interface Reading {
   /** The maximum length of the body in bytes. If exceeded: 413. A body without a length: 400. */
   readonly maxBodyBytes: number
@@ -130,11 +133,11 @@ export type Verdict = undefined | Pass | Refusal | Reading
  */
 export interface Allotment {
   readonly left: Int32Array<SharedArrayBuffer>
-  /** A connection takes from it from now on. */
+  /** Called when a connection begins to take from it. */
   began(): void
   /** Called about four times a second while connections draw from it: `left` may have grown. */
   renew(): void
-  /** Called when a connection stops drawing from it. */
+  /** Called when a connection stops taking from it. */
   ended(): void
 }
 
@@ -162,10 +165,9 @@ export interface Guard extends ForTunnels {
   /** The name of the guard, for messages. */
   readonly name: string
   /**
-   * The PEM text of authorities. Where this server ends TLS, handshakes for names of the guard's tunnels ask for a certificate
-   * of them. A visitor without a certificate also reaches `admit`. For one tunnel the first guard that has it counts.
-   * Default: visitors
-   * are not asked.
+   * The PEM text of authorities. Where this server ends TLS, handshakes for names of the guard's tunnels ask for a
+   * certificate of them. A visitor without a certificate also reaches `admit`. For one tunnel the first guard that
+   * has it counts. Default: visitors are not asked.
    */
   readonly clientCa?: string
   admit(visitor: Admittance): Verdict | Promise<Verdict>
@@ -183,7 +185,7 @@ export interface Guard extends ForTunnels {
 export interface ExchangeContext {
   /** The name of the tunnel. */
   readonly tunnel: string
-  /** Address of the visitor, without port; behind trusted proxies, as they say. */
+  /** Address of the visitor, without port; behind trusted proxies, as they report it. */
   readonly address: string
 }
 
@@ -233,7 +235,7 @@ export interface Seen extends Pick<Admittance, 'kind' | 'address'> {
   readonly tunnel: string
   /** The method. Empty for raw connections, like the other fields of a request. */
   readonly method: string
-  /** The request target as sent. It may hold secrets of the app's users. */
+  /** The request target as sent. It may contain secrets of the app's users. */
   readonly target: string
   /** The host in lower case, without port. */
   readonly host: string
@@ -246,17 +248,18 @@ export interface Outcome {
   /** The time from the beginning to the end. */
   readonly durationMs: number
   /**
-   * The time until it was sent to the client: guards, and the wait for a client that was away. All of it, when it never was.
+   * The time until it was sent to the client: guards, and the wait for a client that was away. The whole time, if it
+   * was never sent.
    */
   readonly waitMs: number
-  /** The time from then to the head of the response: the app, and the way there and back. 0 of raw connections. */
+  /** The time from then to the head of the response: the app, and the path there and back. 0 for raw connections. */
   readonly appMs: number
-  /** Heads included. */
+  /** The number of bytes, heads included. */
   readonly requestBytes: number
   readonly responseBytes: number
   /** The code of the failure or refusal. */
   readonly code?: ErrorCode
-  /** The details of the reason, from a guard; see `Refusal`. */
+  /** The details of the reason, from a guard, or of what was wrong with the response of the app. */
   readonly reason?: string
   /** The number of the client that served it, as in `localtunnels admin clients`. */
   readonly client?: number
@@ -285,7 +288,7 @@ export interface Outcome {
 export interface Observer extends ForTunnels {
   /** The name of the observer, for messages. */
   readonly name: string
-  /** The head of a request is complete, or a raw connection is there. The guards have not been asked yet. */
+  /** Called when the head of a request is complete, or a raw connection is open, before the guards are asked. */
   began?(seen: Seen): void
   /**
    * The `traceparent` that the app gets with this request: that of a span of the observer's own. `parent`: what the visitor sent.
@@ -293,20 +296,18 @@ export interface Observer extends ForTunnels {
    * `tracing` is on, and its tunnels have no lanes.
    */
   trace?(seen: Seen, parent: string | undefined): string | undefined
-  /** The head of its response is about to go out. */
+  /** Called before the head of the response is sent. */
   responded?(seen: Seen, status: number): void
   /** Called once for each `began`. */
   ended?(seen: Seen, outcome: Outcome): void
 }
 
-/** The access log. Of some requests it gets whole lines, many at a time, in place of the calls. */
+/** The access log. For some requests it gets whole lines, many at a time, in place of the calls. */
 export interface LineObserver extends Observer {
   readonly accessLines: {
-    /** Whether the log is of this observer, and not of another object that has copied this property. */
+    /** Whether the log belongs to this observer, rather than to an object that copied this property. */
     isOf(observer: Observer): boolean
-    /**
-     * Makes the parts of log lines that stay the same. `middle`: all between the id and the path.
-     */
+    /** Makes the constant parts of log lines. `middle`: everything between the id and the path. */
     of(
       seen: Omit<Seen, 'id' | 'target'>,
       served: Pick<Outcome, 'client' | 'token'>,
@@ -316,8 +317,9 @@ export interface LineObserver extends Observer {
 }
 
 /**
- * Makes the guard of a tunnel from what its client asks for in the registration. The definition comes from a stranger: it is
- * checked here. Throws, or rejects with, `OPTION_INVALID` or `GUARD_UNAVAILABLE`: the registration is refused with it.
+ * Makes the guard of a tunnel from the definition in a client's registration, which comes from a stranger and is
+ * checked here. Throws, or rejects with, `OPTION_INVALID` or `GUARD_UNAVAILABLE`: the registration is refused with
+ * it.
  */
 export type GuardMaker = (definition: unknown, tunnel: GuardedTunnel) => Guard | Promise<Guard>
 
@@ -328,7 +330,7 @@ export interface GuardedTunnel {
   readonly name: string
   /** The owner: the same for all tunnels of one token. Default: no owner. */
   readonly owner?: string
-  /** The used marks of all servers of a cluster. `undefined` if the server is alone. */
+  /** The used links and ended sessions of all servers of a cluster. `undefined` if the server is alone. */
   readonly marks?: UsedMarks
 }
 
@@ -337,15 +339,17 @@ export interface UsedMarks {
   /** Whether this server knows that the id was used. It learns of a use on another server within a second. */
   has(id: string): boolean
   /**
-   * Marks the id as used until `untilMs`, in milliseconds since 1970. `true` for the first of all servers alone; `false` as
-   * well where there is no room to remember it. Rejects when the others cannot be asked. `owner` has no more of the room than
-   * it leaves free.
+   * Marks the id as used until `untilMs`, in milliseconds since 1970. Resolves with `true` for the first caller of
+   * all servers; with `false` for others, and if there is no room to remember it. Rejects if the other servers cannot
+   * be asked. `owner` gets no more of the room than it leaves free.
    */
   take(id: string, untilMs: number, owner?: string): Promise<boolean>
-  /** A session has ended: remembered until then, in milliseconds since 1970. Here at once; the other servers hear of it. */
+  /**
+   * Ends a session, here at once, on the other servers later. Remembered until `untilMs`, in milliseconds since 1970.
+   */
   end(id: string, untilMs: number, owner?: string): void
   /** Whether this server knows that the session has ended. */
   hasEnded(id: string): boolean
-  /** Calls `changed` after another server has ended a session. Returns what stops that. */
+  /** Calls `changed` after another server has ended a session. Returns a function that ends this. */
   onEnd(changed: () => void): () => void
 }

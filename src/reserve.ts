@@ -4,23 +4,26 @@
 import type { OriginOptions, TunnelClientOptions } from './client/options.ts'
 import { TunnelClient } from './tunnel-client.ts'
 
-/** All that `TunnelClient` can be notified, without where the app is. */
+/** The options of `TunnelClient`, without those for the place of the app. */
 export type ReserveOptions = Omit<
   TunnelClientOptions,
   'port' | 'host' | 'url' | 'unix' | 'fetch' | 'folder' | 'spa' | 'later'
 >
 
-/** A name that is held for an app. */
+/** A name that is reserved for an app. */
 export interface Reservation extends AsyncDisposable {
   /** The URL at which visitors will find the app: `https://app.tunnel.example`. */
   readonly url: string
-  /** The host in it: what dev servers have to accept. */
+  /** The host of the URL, which dev servers must accept. */
   readonly host: string
-  /** The client that holds the name: its events, and everything else it can do. */
+  /** The client that has the name, with its events and all its other methods. */
   readonly client: TunnelClient
-  /** The app is here: a port of this machine, or what else says where an app is. Again: it has moved. Throws `OPTION_INVALID`. */
+  /**
+   * Sets the place of the app: a port of this machine, or the options of an app. A further call moves it. Throws
+   * `OPTION_INVALID`.
+   */
   connect(where: number | OriginOptions): void
-  /** Gives the name back, once what is in progress is done. */
+  /** Releases the name, once open requests have ended. */
   close(): Promise<void>
 }
 

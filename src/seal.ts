@@ -1,4 +1,4 @@
-// Small signed texts: what a link or a session says, and proof that the holder of the key wrote it.
+// Small signed texts: the content of a link or session, with proof that the holder of the key wrote it.
 
 import { createHmac, timingSafeEqual } from 'node:crypto'
 
@@ -6,15 +6,15 @@ import { createHmac, timingSafeEqual } from 'node:crypto'
 const MAX_SEALED_CHARS = 2_048
 
 /**
- * Returns `content` with its signature, in characters that URLs and cookies accept. `purpose` keeps one kind from passing for
- * another.
+ * Returns `content` with its signature, in characters that URLs and cookies accept. `purpose` keeps one kind of text
+ * from being used as another.
  */
 export function seal(key: string, purpose: string, content: object): string {
   const text = Buffer.from(JSON.stringify(content)).toString('base64url')
   return `${text}.${signatureOf(key, purpose, text)}`
 }
 
-/** The content of a text that `seal` made with this key for this purpose; otherwise `undefined`. */
+/** Returns the content of a text that `seal` made with this key and purpose. `undefined` for any other. */
 export function unseal(key: string, purpose: string, sealed: string): Record<string, unknown> | undefined {
   if (sealed.length > MAX_SEALED_CHARS) return undefined
   const dot = sealed.indexOf('.')

@@ -1,15 +1,18 @@
-// Contract: rates that several servers keep together. Implementation: directories/redis-rates.ts.
+// Contract: rates that several servers share. Implementation: directories/redis-rates.ts.
 
 /** The part of a key's rate that a server may use until it asks again. */
 export interface RateShare {
-  /** The number of requests that may pass. 0 if none is left. */
+  /** The number of requests that may pass. 0 if none are left. */
   readonly granted: number
-  /** Milliseconds until there is one, when none is left. */
+  /** The milliseconds until there is one, if none are left. */
   readonly waitMs: number
 }
 
 export interface SharedRates {
-  /** Takes up to `wanted` of what all servers together have left of a key. Rejects when that cannot be asked. */
+  /**
+   * Takes up to `wanted` requests of those that all servers together have left for a key. Rejects if the shared store
+   * cannot be reached.
+   */
   take(
     key: string,
     rate: { readonly limit: number; readonly windowMs: number },

@@ -1,32 +1,29 @@
-// Shares of one budget: who takes some of it leaves a multiple to others. So it is never used up by a few, however often they ask. When
-// many have used it up, the visitor with the most gives way to a visitor with less.
+// Shares of one budget: each visitor must leave a multiple of its share free, so that a few never use up the budget,
+// however often they ask. If many have used it up, the visitor with the most gives way to one with less.
 
-/**
- * The part of the budget that one visitor has to leave free, in multiples of what it has: it gets at most a fifth of an empty
- * budget.
- */
+/** The multiple of its own part that one visitor must leave free. So it gets at most a fifth of an empty budget. */
 const LEFT_BY_VISITOR = 4
 
-/** The number of largest pieces that a budget has to hold, so that one visitor gets room for one of them. */
+/** The number of largest pieces that a budget must hold, so that one visitor gets room for one of them. */
 export const LARGEST_TIMES: number = LEFT_BY_VISITOR + 1
 
 /** A part of the budget that one visitor takes piece by piece. */
 export interface Portion {
   readonly owner: string
   readonly visitor: string
-  /** Gives up all of it, at once. */
+  /** Frees the whole part at once. */
   giveWay(): void
 }
 
 export class Shares {
   #taken = 0
-  /** Portions that may still give way. */
+  /** The portions that may still give way. */
   readonly #portions = new Map<Portion, number>()
   readonly #byKey = new Map<string, number>()
 
   /**
-   * Whether this owner and this visitor may have this many more. The visitors of one owner together leave as much of `most` as they have: half
-   * of an empty budget is the most that they get. `''`: has no share of its own.
+   * Whether this owner and this visitor may have this many more. The visitors of one owner together must leave as
+   * much of `most` free as they have, so they get at most half of an empty budget. `''` has no share of its own.
    */
   hasRoom(owner: string, visitor: string, count: number, most: number): boolean {
     const left = most - this.#taken - count
@@ -35,14 +32,17 @@ export class Shares {
     return (owner === '' || ofOwner! <= left) && (visitor === '' || ofVisitor! * LEFT_BY_VISITOR <= left)
   }
 
-  /** Counts this many more. `false`: there is no room, and nothing is counted. */
+  /** Counts this many more. Returns `false` if there is no room; then nothing is counted. */
   take(owner: string, visitor: string, count: number, most: number): boolean {
     const hasRoom = this.hasRoom(owner, visitor, count, most)
     if (hasRoom) this.#change(owner, visitor, count)
     return hasRoom
   }
 
-  /** The same for a portion. Without room it takes that of the visitor that has most with this owner, if this one has less. */
+  /**
+   * Counts more for a portion. Without room, it takes that of the owner's visitor with the most, if this one has
+   * less.
+   */
   grow(portion: Portion, count: number, most: number): boolean {
     const { owner, visitor } = portion
     const hasRoom = this.take(owner, visitor, count, most) || this.#takeFromMost(portion, count)
@@ -50,7 +50,7 @@ export class Shares {
     return hasRoom
   }
 
-  /** The portion does not give way any more. */
+  /** Makes a portion permanent: it does not give way any more. */
   settle(portion: Portion): void {
     this.#portions.delete(portion)
   }
@@ -67,7 +67,7 @@ export class Shares {
         whose = one
       }
     if (whose === undefined) return false
-    // All of its portions are more than is wanted.
+    // Freeing all of its portions would free more than necessary.
     let freed = 0
     for (const [one, taken] of others.sort(([, a], [, b]) => b - a)) {
       if (one.visitor !== whose || freed >= count) continue

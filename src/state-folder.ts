@@ -1,4 +1,4 @@
-// Where a program keeps what should outlive it, in the place that the system has for that.
+// The folder in which a program stores what outlives it, as the system defines it.
 
 import { accessSync, constants, mkdirSync } from 'node:fs'
 import { homedir } from 'node:os'
@@ -6,7 +6,7 @@ import { isAbsolute, join } from 'node:path'
 
 type Environment = Readonly<Record<string, string | undefined>>
 
-/** Returns the state folder. `undefined` if nothing can be written there, as for a service without a home. */
+/** Returns the state folder. `undefined` if nothing can be written there, as for a service without a home folder. */
 export function stateFolder(
   environment: Environment,
   platform: NodeJS.Platform = process.platform,
@@ -24,8 +24,8 @@ export function stateFolder(
 }
 
 /**
- * Returns the home folder. `undefined` if this user has none, as in a container that was given only a number. A relative one
- * would be this folder's.
+ * Returns the home folder. `undefined` if this user has none, as in a container that got only a user number. A
+ * relative path would mean the current folder, so it is ignored.
  */
 export function homeFolder(): string | undefined {
   try {
@@ -37,8 +37,8 @@ export function homeFolder(): string | undefined {
 }
 
 /**
- * Returns the state folder by the XDG base directory specification, which ignores relative paths; on other systems the usual
- * place. `undefined`: there is no home, and no variable that names another place.
+ * Returns the state folder by the XDG base directory specification, which ignores relative paths; on other systems
+ * the usual place. `undefined` without a home folder and a variable that names another place.
  */
 export function stateFolderOf(
   { XDG_STATE_HOME = '', LOCALAPPDATA = '' }: Environment,

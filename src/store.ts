@@ -1,4 +1,4 @@
-// Contract: what a server keeps across restarts. Today that is certificates and what belongs to them.
+// Contract: the store of certificates and their accounts, across restarts of a server.
 
 /** The account at the certificate authority. */
 export interface StoredAccount {
@@ -17,17 +17,17 @@ export interface StoredCertificate {
   readonly cert: string
   /** The private key as PEM. */
   readonly key: string
-  /** Milliseconds since 1970, as all times here. */
+  /** The end of its validity. All times are milliseconds since 1970. */
   readonly notAfterMs: number
   /** The time to order the next certificate. */
   readonly renewAtMs: number
-  /** The time to check next: to order, or to ask the authority when to order. */
+  /** The next time to act: to order, or to ask the authority when to order. */
   readonly lookAtMs: number
-  /** The window in which the authority wants it renewed (RFC 9773), when it has said one. */
+  /** The window in which the authority wants it renewed (RFC 9773), if it has named one. */
   readonly window?: { readonly startMs: number; readonly endMs: number }
 }
 
-/** An order that the authority has accepted, and whose certificate has not been saved yet. */
+/** An order that the authority accepted, and whose certificate was not saved yet. */
 export interface StoredOrder {
   readonly id: string
   readonly names: readonly string[]
@@ -38,7 +38,7 @@ export interface StoredOrder {
   readonly startedAtMs: number
 }
 
-/** A record of failed orders, so that a restart does not ask again at once. */
+/** A record of failed orders, so that a restart does not order again at once. */
 export interface StoredRefusal {
   readonly id: string
   /** The number of failures in a row. */
@@ -57,30 +57,30 @@ export interface OrderLimits {
 }
 
 /**
- * Keeps what belongs to one certificate authority: the account, certificates, orders in progress, failures.
+ * Stores the data of one certificate authority: the account, certificates, orders in progress, failures.
  *
- * A method that has resolved has written: what it saved is there after a power cut. Each method is one transaction.
- * Several processes may share one store. Failures reject with `STORE_FAILED`.
+ * When a method has resolved, its data is written and survives a power cut. Each method is one transaction. Several
+ * processes may share one store. Failures reject with `STORE_FAILED`.
  */
 export interface CertificateStore {
   account(): Promise<StoredAccount | undefined>
   saveAccount(account: StoredAccount): Promise<void>
-  /** Forgets the account; certificates stay. */
+  /** Removes the account; certificates stay. */
   removeAccount(): Promise<void>
 
   certificate(id: string): Promise<StoredCertificate | undefined>
-  /** Replaces the one with the same id, and removes its order and its refusal: both are settled by it. */
+  /** Replaces the certificate with the same id, and removes its order and its refusal, which it settles. */
   saveCertificate(certificate: StoredCertificate): Promise<void>
-  /** Changes when to look at it. Does nothing when there is none any more. */
+  /** Changes the times of a certificate. Does nothing if it does not exist any more. */
   reschedule(id: string, times: Pick<StoredCertificate, 'renewAtMs' | 'lookAtMs' | 'window'>): Promise<void>
   removeCertificate(id: string): Promise<void>
-  /** Ids of certificates to look at, the longest due first, at most `limit`. */
+  /** Returns ids of certificates that are due, the longest due first, at most `limit`. */
   dueCertificates(nowMs: number, limit: number): Promise<readonly string[]>
   /** The earliest `lookAtMs`. */
   nextLookAtMs(): Promise<number | undefined>
 
   order(id: string): Promise<StoredOrder | undefined>
-  /** All orders in progress, the oldest first, at most `limit`, for a server that starts again. */
+  /** Returns all orders in progress, the oldest first, at most `limit`, for a server that starts again. */
   orders(limit: number): Promise<readonly StoredOrder[]>
   saveOrder(order: StoredOrder): Promise<void>
   removeOrder(id: string): Promise<void>
@@ -89,18 +89,21 @@ export interface CertificateStore {
   saveRefusal(refusal: StoredRefusal): Promise<void>
   removeRefusal(id: string): Promise<void>
 
-  /** Forgets orders that were started before, and refusals and claims that ended before: so that none pile up without limit. */
+  /**
+   * Removes orders that were started before `beforeMs`, and refusals and claims that ended before it, so that they do
+   * not pile up.
+   */
   prune(beforeMs: number): Promise<void>
 
   /**
-   * Counts one order for `id`, if the limits allow it: `undefined`. If they do not, it counts nothing and says when the
-   * next one is allowed. A limit of 0 is none.
+   * Counts one order for `id` if the limits allow it, and resolves with `undefined`. If not, counts nothing and
+   * resolves with the time of the next allowed one. A limit of 0 means none.
    */
   admitOrder(id: string, nowMs: number, limits: OrderLimits): Promise<number | undefined>
 
   /**
-   * Takes or prolongs the right to order for `id` until `untilMs`, so that two processes do not order twice. `false`:
-   * another holder has it. It is free again when the time has passed: a process that was killed blocks it no longer.
+   * Claims the right to order for `id` until `untilMs`, or extends it, so that two processes do not order twice.
+   * Resolves with `false` if another holder has it. The claim of a killed process ends at its time.
    */
   claim(id: string, holder: string, nowMs: number, untilMs: number): Promise<boolean>
   /** Releases the claim; does nothing if another holder has it. */
@@ -110,13 +113,13 @@ export interface CertificateStore {
   close(): Promise<void>
 }
 
-/** Links that work once and were used. A method that has returned has written. */
+/** The links that work once and were used. When a method returns, its data is written. */
 export interface UsedLinks {
-  /** Whether this one was. */
+  /** Whether this link was used. */
   has(id: string): boolean
   /**
-   * Marks a link as used. `false`: it was before, or there is no room to remember it: `owner` has no more of it than it leaves
-   * free.
+   * Marks a link as used. Returns `false` if it was used before, or there is no room to remember it: `owner` gets no
+   * more of the room than it leaves free.
    */
   use(id: string, untilMs: number, owner?: string): boolean
   close(): void

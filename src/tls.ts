@@ -1,4 +1,4 @@
-// Entry `localtunnels/tls`: where a server gets certificates from. Loaded only by programs that want them.
+// Entry `localtunnels/tls`: the sources of a server's certificates. Loaded only by programs that use them.
 
 export { AcmeDns, type AcmeDnsAccount, type AcmeDnsOptions } from './certificates/acme/dns/acme-dns.ts'
 export { Cloudflare, type CloudflareOptions } from './certificates/acme/dns/cloudflare.ts'

@@ -1,4 +1,4 @@
-// Contract: tokens that are kept, each shown once and stored as a hash.
+// Contract: stored tokens, each shown once and stored as a hash.
 
 import type { GrantedKind } from './wire/tunnel-kind.ts'
 
@@ -21,11 +21,11 @@ export interface TokenScope {
 }
 
 export interface KeptToken {
-  /** Says whose it is: 1 to 64 letters, digits, dots, dashes and underscores. */
+  /** The name of the token: 1 to 64 letters, digits, dots, dashes and underscores. */
   readonly name: string
   /** The SHA-256 of the token, in hexadecimal. A token has 256 random bits, so nothing slower is needed against guessing. */
   readonly hash: string
-  /** Milliseconds since 1970, as all times here. */
+  /** The time of its creation. All times are milliseconds since 1970. */
   readonly createdAtMs: number
   /** The time when it expires. `undefined` for never. */
   readonly expiresAtMs?: number
@@ -34,17 +34,17 @@ export interface KeptToken {
   readonly scope: TokenScope
 }
 
-/** A method that has returned has written. Several processes may have the same store. */
+/** Stores tokens. When a method returns, its data is written. Several processes may have the same store. */
 export interface TokenStore {
   list(): readonly KeptToken[]
   /** Adds a token. Returns `false` if there is one of this name. */
   add(token: KeptToken): boolean
-  /** Replaces the secret of a token. `false`: there is none of this name. */
+  /** Replaces the secret of a token. Returns `false` if there is no token of this name. */
   rehash(name: string, hash: string): boolean
   remove(name: string): boolean
   /** Stores when tokens were used last, by name. */
   used(times: ReadonlyMap<string, number>): void
-  /** A number that is another one when a different process has changed something. */
+  /** Returns a number that changes when another process has changed something. */
   version(): number
   close(): void
 }
@@ -53,30 +53,30 @@ export interface TokenStore {
 export interface TokenIdentity {
   readonly issuer: string
   readonly claims: Readonly<Record<string, unknown>>
-  /** The time until which its clients may stay, and come back. */
+  /** The time until which its clients may stay and reconnect, in milliseconds since 1970. */
   readonly endsAtMs: number
 }
 
 /** The rights of such a token. */
 export interface ReadToken {
-  /** The same for all tokens that count together. */
+  /** The id: the same for all tokens that count together. */
   readonly id: string
   /** The name of the token in events and logs. */
   readonly name: string
   readonly scope: TokenScope
 }
 
-/** The reason why a token has no rights. `TOKEN_REFUSED` counts as a guess. */
+/** Why a token has no rights. `TOKEN_REFUSED` counts as a guess. */
 export type TokenFault = 'TOKEN_REFUSED' | 'TOKEN_EXPIRED' | 'ISSUER_UNAVAILABLE'
 
-/** A contract for readers of tokens that others make, such as JSON Web Tokens of an issuer. */
+/** Contract: a reader of tokens that others issue, such as JSON Web Tokens. */
 export interface TokenReader {
-  /** The most that its tokens may open, for the server to check when it starts. */
+  /** The maximum rights of its tokens, which the server checks at the start. */
   readonly scopes: readonly TokenScope[]
-  /** Whether this looks like one of its tokens. Nothing is asked for that. */
+  /** Whether this looks like one of its tokens, without asking the issuer. */
   fits(token: string): boolean
-  /** Reads a token of the client at `address`. Never rejects. `address`: of the client that shows it. */
+  /** Reads a token of the client at `address`. Never rejects. */
   read(token: string, address: string): Promise<TokenIdentity | TokenFault>
-  /** Returns the rights of an identity now. `undefined` if it has none. */
+  /** Returns the current rights of an identity. `undefined` if it has none. */
   scopeOf(identity: TokenIdentity): ReadToken | undefined
 }

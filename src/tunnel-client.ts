@@ -1,4 +1,5 @@
-// The client with all of its parts: the one place that knows them. Their order is that in which bytes for an app pass them.
+// The client with all of its parts: the only file that names them. Bytes for an app pass them in the order of this
+// list.
 
 import { TunnelClient as Client } from './client/client.ts'
 import type { Install } from './client/contracts/part.ts'
@@ -17,8 +18,8 @@ import { installRewriting } from './parts/rewriting/client/install.ts'
 import { installWebhooks } from './parts/webhooks/install.ts'
 
 /**
- * The parts of a client: first the one that watches, then the one that refuses, then the others. Their type is none of the
- * package's.
+ * The parts of a client: first the one that captures, then the one that refuses, then the others. Typed loosely,
+ * because the package does not export their type.
  */
 export const CLIENT_PARTS: readonly object[] = [
   installInspector,
@@ -34,10 +35,10 @@ export const CLIENT_PARTS: readonly object[] = [
 ] satisfies readonly Install[]
 
 /**
- * A tunnel client. With `port`, `url`, `unix`, `fetch` or `folder` it has an HTTP tunnel, and `connect()` resolves once
- * its URL is registered; `http()`, `tcp()`, `udp()` add tunnels, on the same connection. A lost connection is made again without limit
- * (unless `reconnect` is false) and names and ports stay. It never throws outside of its own methods and never exits the
- * process; what goes wrong arrives as an `error` event with a stable `code`.
+ * A tunnel client. With `port`, `url`, `unix`, `fetch` or `folder` it has an HTTP tunnel, and `connect()` resolves
+ * once its URL is registered. `http()`, `tcp()` and `udp()` add tunnels on the same connection. It reconnects without
+ * limit (unless `reconnect` is false), and names and ports stay. It never throws outside of its own methods and never
+ * exits the process; errors arrive as `error` events with a stable `code`.
  *
  * Throws `OPTION_INVALID` or `NAME_INVALID` for options that cannot be used.
  */
@@ -47,9 +48,9 @@ export class TunnelClient extends Client {
   }
 
   /**
-   * Makes a private service of another client available on a port of this machine, which `url` and `port` of the result say. Connections to it
-   * go to the service; while the server or the service is away they wait for up to 10 s. Rejects also with `PORT_IN_USE`,
-   * `TUNNEL_NOT_FOUND`, `NOT_ALLOWED` and `FEATURE_UNSUPPORTED`.
+   * Makes a private service of another client available on a port of this machine; see `url` and `port` of the
+   * result. Connections to it go to the service, and wait for up to 10 s while the server or the service is away.
+   * Rejects also with `PORT_IN_USE`, `TUNNEL_NOT_FOUND`, `NOT_ALLOWED` and `FEATURE_UNSUPPORTED`.
    */
   async connectTo(options: ConnectOptions): Promise<Tunnel> {
     const { end, settings } = endOf(options, error => this.emit('error', error))

@@ -1,10 +1,12 @@
-// The server with all of its parts: the one place that knows them. Their order is that in which a request passes their layers.
+// The server with all of its parts: the only file that names them. A request passes their layers in the order of this
+// list.
 
 import { installAdmin } from './parts/admin/install.ts'
 import { installMetrics } from './parts/admin/measuring.ts'
 import { installBans } from './parts/bans/install.ts'
 import { installCluster } from './parts/cluster/install.ts'
 import { installCopies } from './parts/copies/install.ts'
+import { installEvents } from './parts/events/install.ts'
 import { installGuards } from './parts/guards/install.ts'
 import { installHttp2 } from './parts/http2/install.ts'
 import { installHttp3 } from './parts/http3/install.ts'
@@ -31,6 +33,7 @@ import type { TunnelServerOptions } from './server/settings/options.ts'
  */
 const PARTS: readonly Install[] = [
   installInbox,
+  installEvents,
   installObservers,
   installMetrics,
   installTiming,
@@ -54,13 +57,13 @@ const PARTS: readonly Install[] = [
 ]
 
 /**
- * A tunnel server in this process: `start()` listens, `stop()` drains. Many may run in one process. Nothing that a
- * visitor or a client sends makes it throw; what goes wrong inside arrives as an `error` event.
+ * A tunnel server in this process: `start()` listens, `stop()` drains. Many servers may run in one process. Nothing
+ * that a visitor or a client sends makes it throw; an internal error arrives as an `error` event.
  *
  * Throws `OPTION_INVALID` for options that cannot be used and `RUNTIME_UNSUPPORTED` outside of Bun.
  */
 export class TunnelServer extends Server {
-  /** Makes a server. `fixed` is for the tests of localtunnels. */
+  /** Makes a server. `fixed` overrides internal bounds, for localtunnels' own tests. */
   constructor(options: TunnelServerOptions = {}, fixed: object = {}) {
     super(options, PARTS, fixed)
   }

@@ -52,6 +52,17 @@ test.each<[string, (options: object) => unknown, object, string]>([
     { host: 'localhost', port: 2, localPort: 3000 },
     'The port of the app is port',
   ],
+  ...(
+    [
+      [{ basicAuth: 'a:b' }, 'guard: { password }'],
+      [{ verbose: true }, 'Its events tell what happens'],
+    ] as const
+  ).map(([more, says]): [string, (options: object) => unknown, object, string] => [
+    'TunnelClient',
+    options => new TunnelClient(untyped(options)),
+    { port: 1, ...more },
+    says,
+  ]),
   ['connectTunnel', options => connectTunnel(untyped(options)), { prot: 3000 }, 'Did you mean port?'],
   ['reserve', options => reserve(untyped(options)), { subdomian: 'a' }, 'Did you mean subdomain?'],
   [

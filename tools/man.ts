@@ -1,11 +1,11 @@
 // Writes the page of the manual from the commands themselves and the list of exit codes.
 //
-//   bun tools/man.ts        into dist/man/localtunnels.1, as `bun run build` does
+//   bun tools/man.ts        into dist/man/localtunnels.1, which lt.1 names, as `bun run build` does
 
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import type { Actions } from '../src/cli/actions.ts'
-import { type CommandShape, type FlagShape, shapesOf } from '../src/cli/completions/shape.ts'
+import { type CommandShape, type FlagShape, shapesOf } from '../src/cli/completions.ts'
 import { createProgram } from '../src/cli/program.ts'
 import { VERSION } from '../src/version.ts'
 
@@ -19,6 +19,8 @@ writeFileSync(
   join(folder, 'localtunnels.1'),
   page(shapes, exitCodes(readFileSync(join(root, 'docs/cli.md'), 'utf8'))),
 )
+// npm links both into the same folder.
+writeFileSync(join(folder, 'lt.1'), '.so man1/localtunnels.1\n')
 
 function page(
   [program, ...commands]: readonly CommandShape[],

@@ -1,18 +1,19 @@
-// The app's end of a lane, at the client: moves bytes between the trunk and the app's connection, and knows none of them.
+// The app's end of a lane, at the client: moves bytes between the trunk and the app's connection without parsing
+// them.
 //
 //   trunk ── request ──▶ app
-//   trunk ◀── answer ── app        up to what a lane may carry; the main thread sends the rest, with credit or on a link
+//   trunk ◀── response ─ app        up to what a lane may carry; the main thread sends the rest, with credit or on a link
 
 import { type Room, WOULD_BLOCK } from './kernel.ts'
 import { LaneSide } from './lane.ts'
 import { MAX_LANE_ANSWER_BYTES, MAX_LANE_FRAME_BYTES } from './trunk.ts'
 
 export class AppLane extends LaneSide {
-  /** The bytes of the app since the last query. */
+  /** The number of bytes from the app since the last request. */
   #responseBytes = 0
-  /** The app sent something that was not read yet. */
+  /** Whether the app sent bytes that were not read yet. */
   #isAppReady = false
-  /** The app has sent all: no further event reports its end. */
+  /** Whether the app has ended: no further event reports it. */
   #isAppLeaving = false
 
   changed(isLast: boolean): void {
@@ -38,7 +39,7 @@ export class AppLane extends LaneSide {
     const taken = Math.max(sent, 0)
     this.receivedBytes += taken
     if (taken === end - start) return
-    // An app that is full, or gone.
+    // The app takes no more bytes for now, or is gone.
     this.finish(sent < 0 && sent !== WOULD_BLOCK)
     this.tellMore(room.bytes, start + taken, end)
   }
@@ -53,8 +54,8 @@ export class AppLane extends LaneSide {
       const most = Math.min(MAX_LANE_FRAME_BYTES, MAX_LANE_ANSWER_BYTES - this.#responseBytes)
       const count = kernel.receive(order.descriptor, trunk.out, most, at)
       if (count === WOULD_BLOCK) return
-      // The program reads the end once more. After a reset it reads as well, paused or not: what is read here may have
-      // a hole in front of it.
+      // The main thread reads the end again. After a reset the runtime may have read bytes itself, so those read here
+      // may lack earlier ones.
       if (count <= 0) return this.finish(count < 0)
       if (this.#isAppLeaving && !kernel.isConnected(order.descriptor)) return this.finish(true)
       this.sentBytes += count

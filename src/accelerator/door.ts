@@ -1,4 +1,4 @@
-// The only file of this folder that the rest of the code may import: lends connections to the threads until they return them.
+// The only file of this folder that other code may import: lends connections to the threads until they return them.
 
 import type { Accelerator, Lane, LaneHandler, LaneTerms, Trunk } from '../accelerator.ts'
 import type { Loan, LoanFault, Socket, Splice } from '../socket.ts'
@@ -48,7 +48,7 @@ export const accelerator: Accelerator | undefined = {
     if (loan === undefined) return undefined
     trunk = openTrunk(loan.descriptor, isAppSide, isLost => {
       loan.giveBack()
-      // Nothing else can use the connection of a trunk.
+      // No other code can use the connection of a trunk.
       loan.goOn(isLost ? 'lost' : 'broken')
     })
     if (trunk === undefined) {
@@ -96,7 +96,9 @@ class LentTrunk implements Trunk {
   }
 }
 
-/** Gives a connection back before `report` runs. Returns what `report` threw: one connection ends by it, and no other. */
+/**
+ * Returns a connection before `report` runs. Returns the error that `report` threw, which ends only this connection.
+ */
 function giveBack(loan: Loan, report: () => void): LoanFault | undefined {
   loan.giveBack()
   try {

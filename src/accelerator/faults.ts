@@ -1,8 +1,11 @@
-// Failures of the threads that move bytes, reported to the servers and clients of this process.
+// Reports failures of the threads that move bytes to the servers and clients of this process.
 
 import type { Fault } from '../accelerator.ts'
 
-/** A fault that lasts would be reported for each connection. */
+/**
+ * The shortest time in milliseconds between two reports: a lasting fault would otherwise be reported for each
+ * connection.
+ */
 const THROWN_EVERY_MS = 1_000
 const SHORTAGE_EVERY_MS = 60_000
 
@@ -17,14 +20,14 @@ export function watchFaults(listener: (fault: Fault) => void): () => void {
   return () => listeners.delete(listener)
 }
 
-/** A thread died, and is started again. */
+/** Reports that a thread died and will be started again. */
 export function reportDeath(pace: string, pauseMs: number, cause: Error | undefined): void {
   const reason = cause === undefined ? '' : `: ${cause.message}`
   const detail = `The thread that moves ${pace} bytes died${reason}. Its connections are cut; it starts again after ${pauseMs / 1_000} s.`
   report({ kind: 'failed', detail, cause })
 }
 
-/** Reports that one connection ended because of an error. Reported once a second at most, with a count of the others. */
+/** Reports that one connection ended because of an error: at most once a second, with the number of the others. */
 export function reportThrown(cause: unknown): void {
   const now = performance.now()
   if (now - thrownAt < THROWN_EVERY_MS) {
@@ -42,7 +45,10 @@ export function reportThrown(cause: unknown): void {
   })
 }
 
-/** Bytes pass the main thread, because a thread or its descriptors would be among the last. Once a minute at most. */
+/**
+ * Reports that bytes stay on the main thread, because a thread or its descriptors would use up the last ones. At most
+ * once a minute.
+ */
 export function reportShortage(): void {
   const now = performance.now()
   if (now - shortAt < SHORTAGE_EVERY_MS) return

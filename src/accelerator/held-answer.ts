@@ -1,26 +1,29 @@
-// Responses that came in part: each waits for its rest in memory from which the visitor can be sent all of it.
+// Stores incomplete responses, each in memory from which the whole response can be sent to the visitor.
 
 import { copyBytes } from '../bytes.ts'
 import { maxForwardedBytes } from '../http/forward.ts'
 import type { Kernel, Room } from './kernel.ts'
 import { MAX_LANE_ANSWER_BYTES } from './trunk.ts'
 
-/** The offset of the response: the visitor's head, before the same body, may be longer. */
+/** The offset of the response. The head for the visitor, written before the same body, may be longer. */
 const START: number = maxForwardedBytes(0)
-/** The size that most responses fit into: apps write head and body one after the other. */
+/** The size into which most responses fit. Apps write head and body one after the other. */
 const SMALL_BYTES = 16_384
-/** The maximum size of all rooms that a thread has in use. */
+/** The maximum size of all buffers that a thread uses. */
 const MAX_BYTES = 16_777_216
-/** Buffers that are kept for the next responses: 1.2 MB and 2.1 MB. */
+/** The number of buffers kept for the next responses: 1.2 MB of small ones, 2.1 MB of large ones. */
 const MAX_SPARE_SMALL = 64
 const MAX_SPARE_LARGE = 16
-/** A response that does not say how long it is gets parsed again with each piece: this many bytes in total, 4 ms if all are chunk sizes. */
+/**
+ * The number of bytes that may be parsed again. A response without a length is parsed with each new piece. This many
+ * cost 4 ms if all are chunk sizes.
+ */
 const MAX_PARSED_BYTES = 524_288
 
 export class HeldAnswer {
   room: Room
   end: number = START
-  /** The size of the whole response. `undefined` if it is not known yet, or only when its last piece is here. */
+  /** The size of the whole response. `undefined` while it is unknown, or if only its last piece shows it. */
   wholeBytes: number | undefined
   #parsedBytes = 0
 
@@ -32,12 +35,12 @@ export class HeldAnswer {
     return START
   }
 
-  /** All of it is here, or it has to be parsed to find out. */
+  /** Whether the response may be complete: all bytes have arrived, or it must be parsed to find out. */
   get mayBeWhole(): boolean {
     return this.wholeBytes === undefined || this.end - START >= this.wholeBytes
   }
 
-  /** Whether the parsed response is incomplete, and the thread waits for its rest. `false`: its rest is not waited for. */
+  /** Whether the thread waits for the rest of an incomplete response. If not, the main thread takes over. */
   waitsFor(wholeBytes: number | undefined): boolean {
     this.wholeBytes = wholeBytes
     this.#parsedBytes += this.end - START
@@ -55,7 +58,7 @@ export class HeldAnswers {
     this.#kernel = kernel
   }
 
-  /** Begins with these bytes. `undefined`: there is no room for it. */
+  /** Begins a stored response with these bytes. `undefined` if there is no room. */
   hold(bytes: Uint8Array, start: number, end: number): HeldAnswer | undefined {
     const room = this.#take(end - start)
     if (room === undefined) return undefined
@@ -64,7 +67,7 @@ export class HeldAnswers {
     return held
   }
 
-  /** Adds bytes. Returns `false` if there is no room for them. */
+  /** Adds bytes. Returns `false` if there is no room. */
   add(held: HeldAnswer, bytes: Uint8Array, start: number, end: number): boolean {
     const count = end - start
     if (held.end + count > held.room.bytes.length) {
@@ -79,7 +82,7 @@ export class HeldAnswers {
     return true
   }
 
-  /** Frees a room that is not used any more. */
+  /** Frees a buffer. */
   give(held: HeldAnswer): void {
     this.#give(held.room)
   }

@@ -1,30 +1,30 @@
-// One way between two sockets, as the thread moves it: bulk through a pipe inside the kernel, a conversation by copying.
+// One direction between two sockets, as the thread moves it: large transfers through a pipe in the kernel,
+// interactive connections by copying.
 
 import { FAILED, type Kernel, type Pipe, type Room, WOULD_BLOCK } from './kernel.ts'
 import type { SharedSlots } from './shared-slots.ts'
 
 export type Side = 'from' | 'to'
 
-/** An order of the main thread for a splice. */
+/** A command of the main thread to start a splice. */
 export interface SpliceOrder {
   readonly slot: number
-  /** The two descriptors. */
   readonly from: number
   readonly to: number
   readonly limitBytes: number
 }
 
 export type Turn =
-  /** A change of either socket will be reported. */
+  /** The next change of either socket will be reported. */
   | 'waits'
   /** There may be more to move at once. */
   | 'unfinished'
   | 'over'
 
-/** Pipes that a thread keeps for its next jobs. */
+/** The number of pipes that a thread keeps for its next jobs. */
 export const MAX_SPARE_PIPES = 16
 
-/** The number of bytes that one job moves before the others have their turn. */
+/** The number of bytes that one job moves before the others have a turn. */
 const TURN_BYTES = 1_048_576
 
 export abstract class Job {
@@ -34,7 +34,7 @@ export abstract class Job {
   movedBytes = 0
   movedAtSweep = -1
   isWaiting = false
-  /** The far side of `from` sends no more than what is there already. */
+  /** Whether the far side of `from` has ended: only bytes that have arrived are left. */
   isLast = false
   failed: Side | undefined
   protected takenBytes = 0
@@ -42,7 +42,7 @@ export abstract class Job {
   protected hasEnded = false
   /** Whether the job writes nothing more. */
   protected isStuck = false
-  /** Whether bytes that were read and not written belong to no connection. */
+  /** Whether some of the bytes that were read are missing, so that the rest is unusable. */
   protected isSpoilt = false
   protected readonly kernel: Kernel
   readonly #slots: SharedSlots
@@ -57,7 +57,7 @@ export abstract class Job {
     this.kernel = kernel
   }
 
-  /** Moves until nothing moves any more, or the turn is over. */
+  /** Moves bytes until none can move, or the turn is over. */
   turn(): Turn {
     const end = this.movedBytes + TURN_BYTES
     while (this.movedBytes < end) {
@@ -78,21 +78,18 @@ export abstract class Job {
     return this.heldBytes === 0 || this.isSpoilt ? undefined : this.takeHeld(this.heldBytes)
   }
 
-  /** Takes and passes on what it can at once. Whether that may be worth another call now. */
+  /** Reads and writes what is possible at once. Returns whether another call may move more now. */
   protected abstract step(): boolean
   protected abstract takeHeld(bytes: number): Uint8Array<ArrayBuffer>
 
-  /** Bytes that may still be taken. */
+  /** The number of bytes that may still be read. */
   protected get leftBytes(): number {
     return this.#limitBytes - this.takenBytes
   }
 
-  /**
-   * Whether the bytes of a read are to be written. `count` is the result of the kernel. Whether these bytes are to be passed
-   * on.
-   */
+  /** Whether the bytes of a read should be written. `count` is the result of the kernel. */
   protected took(count: number): boolean {
-    // After a reset the runtime reads as well, paused or not: it is not known what lay between these bytes and the last.
+    // After a reset the runtime reads too, even if paused: bytes before these may be missing.
     this.isSpoilt = count > 0 && !this.kernel.isConnected(this.from)
     if (count === FAILED || this.isSpoilt) this.failed = 'from'
     if (count <= 0 || this.isSpoilt) {
@@ -104,7 +101,7 @@ export abstract class Job {
     return true
   }
 
-  /** Whether a write moved bytes. `count` is the result of the kernel. Whether any went on. */
+  /** Whether a write moved bytes. `count` is the result of the kernel. */
   protected passed(count: number): boolean {
     if (count > 0) {
       this.movedBytes += count
@@ -165,7 +162,7 @@ export class PipedJob extends Job {
 
 /** A job for small pieces: two system calls for each, where a pipe needs four. */
 export class CopiedJob extends Job {
-  /** The room that the jobs of the thread share: bytes left in it at the end of a step are copied. */
+  /** The buffer that the jobs of the thread share. Bytes left in it at the end of a step are copied. */
   readonly #room: Room
   #held: Room | undefined
 
@@ -186,7 +183,8 @@ export class CopiedJob extends Job {
     const sent = this.kernel.send(this.to, room, count)
     this.passed(sent)
     if (sent < count) this.#keep(room, Math.max(sent, 0), count)
-    // Less than was asked for is all there is: a change will report more, but for an end that came with it.
+    // A short read took everything there was. A later change is reported, except for an end that came with these
+    // bytes.
     return sent === count && (count === most || this.isLast)
   }
 

@@ -1,11 +1,11 @@
-// The system calls that move bytes between sockets inside the kernel, and what a thread needs to wait for them.
+// The system calls that move bytes between sockets in the kernel, and those with which a thread waits for them.
 
 import type { FFIType, Pointer } from 'bun:ffi'
 import { descriptorLimit } from '../descriptors.ts'
 import { loadFfi, openLibc, UNPACE_SYMBOLS, unpace } from '../libc.ts'
 
-/** The number of `FFIType.i64_fast`: a value is a number, and a bigint only if it does not fit. */
-const I64_FAST = 15 as FFIType.i64_fast // the type alone does not load the module
+/** The number of `FFIType.i64_fast`: values are numbers, and bigints only if they do not fit. */
+const I64_FAST = 15 as FFIType.i64_fast // importing the type does not load the module
 
 const SYMBOLS = {
   splice: { args: ['i32', 'ptr', 'i32', 'ptr', 'u64', 'u32'], returns: I64_FAST },
@@ -28,7 +28,7 @@ const SYMBOLS = {
   setpriority: { args: ['i32', 'u32', 'i32'], returns: 'i32' },
 } as const
 
-// The same on x64 and arm64.
+// The value is the same on x64 and arm64.
 const O_NONBLOCK = 0o4000
 const O_CLOEXEC = 0o2000000
 const F_GETFD = 1
@@ -41,7 +41,7 @@ const EPOLL_CTL_ADD = 1
 const EPOLL_CTL_DEL = 2
 export const EPOLLIN = 1
 export const EPOLLOUT = 4
-/** The far side sends no more. */
+/** The event that the far side sends no more. */
 export const EPOLLRDHUP = 0x2000
 const EPOLLET = 0x8000_0000
 const PRIO_PROCESS = 0
@@ -52,12 +52,12 @@ const AF_UNIX = 1
 const SOCK_STREAM = 1
 const EINTR = 4
 const EAGAIN = 11
-/** The errors of scarcity, which may be over later: ENOMEM, ENFILE, EMFILE, ENOBUFS. */
+/** The errors of scarcity, which may pass: ENOMEM, ENFILE, EMFILE, ENOBUFS. */
 const SCARCITY: readonly number[] = [12, 23, 24, 105]
 /** The errors that say nothing about a connection: EPERM, EBADF, ENOMEM, EACCES, EINVAL, ENOSYS, EOPNOTSUPP, ENOBUFS. */
 const NOT_ITS_FAULT = [1, 9, 12, 13, 22, 38, 95, 105]
 
-/** Descriptors that splices and lanes leave to the rest of the process, which cannot do without. */
+/** The number of descriptors that splices and lanes leave to the rest of the process. */
 const SPARE_DESCRIPTORS = 8
 
 /** The size of `struct epoll_event`, which is packed on x64 only. */
@@ -66,9 +66,9 @@ const EVENT_DATA_AT = EVENT_BYTES - 8
 
 /** The result if nothing can move now. */
 export const WOULD_BLOCK = -1
-/** A connection broke. The kernel reports an error once: the next read sees a clean end. */
+/** The result if a connection broke. The kernel reports an error once: the next read sees a clean end. */
 export const FAILED = -2
-/** The kernel will not move these, and nothing is known of the connections. */
+/** The result if the kernel cannot move these bytes. It says nothing about the connections. */
 export const IMPOSSIBLE = -3
 
 const INTERRUPTED = -4
@@ -90,17 +90,23 @@ export class Kernel {
   readonly #ffi = loadFfi()
   readonly #calls = openLibc(this.#ffi, SYMBOLS)
   readonly #errno = this.#calls.__errno_location()
-  /** The kernel gives the lowest number that is free: with a higher one there are fewer left than are to be spared. */
+  /**
+   * The kernel gives the lowest free number, so a higher one means that fewer descriptors are left than should be
+   * spared.
+   */
   readonly #lastNumber = (descriptorLimit() ?? Number.POSITIVE_INFINITY) - 1 - SPARE_DESCRIPTORS
   readonly #pair = new Int32Array(new ArrayBuffer(8))
   readonly #one = new BigUint64Array(new ArrayBuffer(8)).fill(1n)
   readonly #event = new DataView(new ArrayBuffer(EVENT_BYTES))
-  /** The memory for an address, which is not read, and for its length, which the kernel changes to 16 or 28. */
+  /** The memory for an address, which is not read, and for its length, which the kernel sets to 16 or 28. */
   readonly #address = this.room(128)
   readonly #addressBytes = new Uint32Array(new ArrayBuffer(4)).fill(128)
   readonly #addressBytesAt = this.#ffi.ptr(this.#addressBytes)
 
-  /** Moves up to `count` bytes, without waiting. 0 at the end of `from`, or `WOULD_BLOCK`, `FAILED`, `IMPOSSIBLE`. */
+  /**
+   * Moves up to `count` bytes without waiting. Returns their number; 0 at the end of `from`; or `WOULD_BLOCK`,
+   * `FAILED`, `IMPOSSIBLE`.
+   */
   splice(from: number, to: number, count: number): number {
     const flags = SPLICE_F_MOVE | SPLICE_F_NONBLOCK
     for (;;) {
@@ -113,12 +119,15 @@ export class Kernel {
   }
 
   room(byteCount: number): Room {
-    // With a buffer of its own: the runtime moves a smaller array when something asks for its `buffer` later.
+    // With a buffer of its own: the runtime moves a smaller array when its `buffer` is read later.
     const bytes = new Uint8Array(new ArrayBuffer(byteCount))
     return { bytes, at: this.#ffi.ptr(bytes) }
   }
 
-  /** Reads what is there, up to `most` bytes, to `at`. Returns how many, 0 at the end, or `WOULD_BLOCK`, `FAILED`. */
+  /**
+   * Reads the available bytes, up to `most`, to position `at`. Returns their number; 0 at the end; or `WOULD_BLOCK`,
+   * `FAILED`.
+   */
   receive(from: number, into: Room, most: number = into.bytes.length, at = 0): number {
     const address = addressOf(into, at, most)
     for (;;) {
@@ -140,7 +149,7 @@ export class Kernel {
     const count = Number(returned)
     if (count >= 0) return count
     const errno = this.#errnoNow
-    // An interrupted call is made again: no further event would report the bytes that are there.
+    // An interrupted call is repeated, because no further event would report the available bytes.
     return errno === EINTR ? INTERRUPTED : errno === EAGAIN ? WOULD_BLOCK : FAILED
   }
 
@@ -148,7 +157,10 @@ export class Kernel {
     return this.#ffi.read.i32(this.#errno!)
   }
 
-  /** A pipe that holds `capacityBytes` if the system lets it, otherwise less. `undefined` without descriptors to spare. */
+  /**
+   * Makes a pipe for `capacityBytes`, or fewer if the system does not allow them. `undefined` if there are no
+   * descriptors to spare.
+   */
   pipe(capacityBytes: number): Pipe | undefined {
     const pipe = this.#pipe(capacityBytes)
     if (pipe === undefined || Math.max(pipe.readEnd, pipe.writeEnd) <= this.#lastNumber) return pipe
@@ -164,8 +176,8 @@ export class Kernel {
   }
 
   /**
-   * Returns another descriptor of each connection, in this order, that cannot become another connection's: all, or none. All,
-   * or none.
+   * Returns a duplicate descriptor of each connection, in the same order. The numbers cannot become other
+   * connections'. `undefined` if not all could be made.
    */
   duplicates(descriptors: readonly number[]): number[] | undefined {
     const copies = descriptors.map(one => this.#calls.fcntl(one, F_DUPFD_CLOEXEC, 0))
@@ -174,7 +186,7 @@ export class Kernel {
     return undefined
   }
 
-  /** The numbers that the next descriptors get, as long as no other thread opens some. `one`: any that is open. */
+  /** Returns the numbers that the next descriptors get if no other thread opens any. `one` is any open descriptor. */
   nextNumbers(one: number, count: number): number[] {
     const numbers = Array.from({ length: count }, () => this.#calls.fcntl(one, F_DUPFD_CLOEXEC, 0))
     for (const number of numbers) if (number >= 0) this.close(number)
@@ -185,20 +197,20 @@ export class Kernel {
     return this.#calls.fcntl(descriptor, F_GETFD, 0) >= 0
   }
 
-  /** Whether there is still a far side: not after a reset, whichever thread got its error. */
+  /** Whether the connection still has a far side. It has none after a reset, whichever thread got the error. */
   isConnected(descriptor: number): boolean {
     return this.#calls.getpeername(descriptor, this.#address.at, this.#addressBytesAt) === 0
   }
 
-  /** A connection within this machine sends without pacing from now on. */
+  /** Turns off pacing for a connection within this machine. */
   unpace(descriptor: number): void {
     if (this.isConnected(descriptor) && isLoopback(this.#address.bytes))
       unpace(this.#calls, this.#ffi.ptr, descriptor)
   }
 
   /**
-   * Lowers the priority of this thread by this much below the one it started with: on Linux each thread has its own. A kernel
-   * that refuses changes nothing.
+   * Lowers the priority of this thread by `nice`, which is possible on Linux, where each thread has its own. If the
+   * kernel refuses, nothing changes.
    */
   beNice(nice: number): void {
     const now = this.#calls.getpriority(PRIO_PROCESS, 0)
@@ -213,7 +225,7 @@ export class Kernel {
     return Number(this.#calls.read(descriptor, this.#ffi.ptr(into), into.length))
   }
 
-  /** Returns a descriptor for a thread to wait on; -1 without a descriptor to spare. */
+  /** Returns a descriptor for a thread to wait on; -1 if there is none to spare. */
   wakeup(): number {
     return this.#calls.eventfd(0, O_NONBLOCK | O_CLOEXEC)
   }
@@ -222,14 +234,16 @@ export class Kernel {
     this.#calls.write(wakeup, this.#ffi.ptr(this.#one), 8)
   }
 
-  /** Throws without a descriptor to spare: a thread that cannot wait would spin. */
+  /**
+   * Returns an epoll descriptor. Throws if there is none to spare: a thread that cannot wait would use a whole core.
+   */
   poll(): number {
     const poll = this.#calls.epoll_create1(O_CLOEXEC)
     if (poll < 0) throw new Error(`epoll_create1 failed: errno ${this.#errnoNow}`)
     return poll
   }
 
-  /** Reports changes on the descriptor, by `number`. */
+  /** Reports changes on the descriptor under `number`. */
   watch(poll: number, descriptor: number, events: number, number: number): boolean {
     this.#event.setUint32(0, (events | EPOLLET) >>> 0, true)
     this.#event.setUint32(EVENT_DATA_AT, number, true)
@@ -240,13 +254,18 @@ export class Kernel {
     this.#calls.epoll_ctl(poll, EPOLL_CTL_DEL, descriptor, this.#ffi.ptr(this.#event))
   }
 
-  /** Waits for changes (`timeoutMs` -1: without limit) and writes the numbers of what changed. Returns how many. */
+  /**
+   * Waits for changes, at most `timeoutMs` (-1: without limit), and writes their numbers. Returns how many there are.
+   */
   wait(poll: number, changed: Changes, timeoutMs: number): number {
     changed.at ??= this.#ffi.ptr(changed.events)
     return Math.max(0, this.#calls.epoll_wait(poll, changed.at, changed.most, timeoutMs))
   }
 
-  /** Whether sockets can be spliced here at all: a sandbox may forbid it. `undefined`: descriptors or memory are short now. */
+  /**
+   * Whether sockets can be spliced here, which a sandbox may forbid. `undefined` if descriptors or memory are scarce
+   * now.
+   */
   canSplice(): boolean | undefined {
     const pair = new Int32Array(new ArrayBuffer(8))
     if (this.#calls.socketpair(AF_UNIX, SOCK_STREAM | O_NONBLOCK | O_CLOEXEC, 0, this.#ffi.ptr(pair)) !== 0)
@@ -259,7 +278,7 @@ export class Kernel {
     return isScarce ? undefined : isPossible
   }
 
-  /** Whether the last call failed for want of descriptors or memory. */
+  /** Whether the last call failed for lack of descriptors or memory. */
   get #isScarce(): boolean {
     return SCARCITY.includes(this.#errnoNow)
   }
@@ -270,11 +289,11 @@ export class Kernel {
   }
 }
 
-/** The memory into which `wait` writes what changed. */
+/** The memory into which `wait` writes the changes. */
 export class Changes {
   readonly most: number
   readonly events: DataView
-  /** The address of `events` in memory, once it was asked for. */
+  /** The address of `events` in memory, once it was requested. */
   at: Pointer | undefined
 
   constructor(most: number) {
@@ -282,7 +301,7 @@ export class Changes {
     this.events = new DataView(new ArrayBuffer(most * EVENT_BYTES))
   }
 
-  /** Whether the far side of what changed sends no more. */
+  /** Whether the far side of this change sends no more. */
   isLast(index: number): boolean {
     return (this.events.getUint32(index * EVENT_BYTES, true) & EPOLLRDHUP) !== 0
   }
@@ -293,10 +312,10 @@ export class Changes {
 }
 
 const AF_INET = 2
-/** Before the last byte of `::1`, and before an IPv4 address in an IPv6 one. */
+/** The bytes before the last byte of `::1`, and before an IPv4 address in an IPv6 one. */
 const [SHORT, MAPPED] = [new Uint8Array(15), Uint8Array.of(...new Uint8Array(10), 255, 255)]
 
-/** Whether a `struct sockaddr` is of 127.0.0.0/8, also within IPv6, or of ::1. */
+/** Whether a `struct sockaddr` is 127.0.0.0/8, also as IPv6, or ::1. */
 function isLoopback(address: Uint8Array): boolean {
   if (address[0] === AF_INET) return address[4] === 127
   const begins = (start: Uint8Array) => start.every((byte, at) => address[8 + at] === byte)
@@ -304,8 +323,8 @@ function isLoopback(address: Uint8Array): boolean {
 }
 
 /**
- * Returns the address of the room's bytes from `at` on. Throws if `count` bytes would go beyond the room: the kernel would
- * write to other memory.
+ * Returns the address of the memory's bytes from `at` on. Throws if `count` bytes would go beyond it: the kernel
+ * would write to other memory.
  */
 function addressOf({ bytes, at: begin }: Room, at: number, count: number): Pointer {
   if (at < 0 || at + count > bytes.length) throw new RangeError('a room is left')

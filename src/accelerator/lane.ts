@@ -1,12 +1,12 @@
-// A lane: one visitor's easy requests, served by a worker thread on a trunk, without the main thread.
+// A lane: a worker thread serves one visitor's small requests on a trunk, without the main thread.
 //
 //   visitor ── request head ──▶ parse, forward ──▶ trunk ──▶ app      (the far end: app-lane.ts)
 //   visitor ◀── answer, whole ── parse, forward ◀── trunk ◀── app
 //
-// Easy is a request of at most 16 KB whose head came in one piece, its body with it or in one piece behind it, and nothing else; and
-// a response of at most 128 KB whose pieces follow one another at once.
-// The parsers are those of the main thread, and as strict. All else is handed back with every byte of it, before any of its
-// answer was passed on: the main thread continues as if it had read those bytes itself.
+// Easy is a request of at most 16 KB whose head came in one piece, its body with it or in one piece behind it, and
+// nothing else; and a response of at most 128 KB whose pieces follow one another at once. The parsers are those of
+// the main thread, and as strict. All else is handed back with every byte of it, before any of its answer was passed
+// on: the main thread continues as if it had read those bytes itself.
 
 import { EASY_REQUEST_BYTES, type LaneExchange, type LaneLog, type LaneTerms } from '../accelerator.ts'
 import { copyBytes, copyOf } from '../bytes.ts'
@@ -23,15 +23,15 @@ import type { SharedSlots } from './shared-slots.ts'
 import { LaneEndpoint, MAX_LANE_ANSWER_BYTES, MAX_LANE_FRAME_BYTES, type Trunk } from './trunk.ts'
 
 /**
- * The size that most requests fit into. A lane stores its request until the response is complete. A longer one gets an array of
- * its own.
+ * The size into which most requests fit. A lane stores its request until the response is complete; a longer request
+ * gets an array of its own.
  */
 const USUAL_REQUEST_BYTES = 1_024
-/** The maximum number of bytes that may still arrive for an end that has left its lane. */
+/** The maximum number of bytes that may arrive for an end after it has left its lane. */
 const MAX_MORE_BYTES = 2 * MAX_LANE_ANSWER_BYTES
 /**
- * The length from which a response is long: several in a row gain nothing by sharing a connection. A few between short ones
- * cost less than a way back.
+ * The length above which a response is long. Several long ones in a row gain nothing from a shared connection; a few
+ * between short ones cost less than ending the lane.
  */
 const LONG_ANSWER_BYTES = 65_536
 const MAX_LONG_RUN = 3
@@ -40,46 +40,49 @@ const STAY_OPEN = { close: false, keepAlive10: false }
 
 export interface LaneOrder {
   readonly slot: number
-  /** The descriptor of its own connection: the visitor's, or the app's; -1 if the app has none that could be in a lane. */
+  /**
+   * The descriptor of this end's own connection: the visitor's or the app's; -1 if the app has none that a lane can
+   * use.
+   */
   readonly descriptor: number
-  /** The trunk's place in the process, and the lane's number on it. */
+  /** The number of the trunk in the process, and of the lane on it. */
   readonly trunk: number
   readonly lane: number
-  /** The visitor's; the app's end has none. */
+  /** The terms for a visitor's end. The app's end has none. */
   readonly terms: LaneTerms | undefined
 }
 
-/** A lane is over for its own connection. The main thread gets the bytes that were read and not served. */
+/** The end of a lane on its own connection. The main thread gets the bytes that were read and not served. */
 export interface LaneOver {
-  /** Bytes given to the trunk, and those that came from it and were passed on. */
+  /** The bytes given to the trunk, and the bytes from it that were passed on. */
   readonly sentBytes: number
   readonly receivedBytes: number
-  /** Whether its own connection broke: the kernel reported the error here, and will not report it again. */
+  /** Whether its own connection broke. The kernel reported the error here, and will not report it again. */
   readonly hasFailed: boolean
-  /** The trunk is gone. */
+  /** Whether the trunk is gone. */
   readonly isTorn: boolean
-  /** Bytes of the visitor. */
+  /** Bytes from the visitor. */
   readonly request: Uint8Array<ArrayBuffer> | undefined
-  /** Whether the bytes are a request that the app has already, as the lane forwarded it. */
+  /** Whether the bytes are a request that the lane has already forwarded to the app. */
   readonly isAsked: boolean
-  /** The rest of a response whose beginning the visitor has. */
+  /** The rest of a response of which the visitor has the beginning. */
   readonly unsent: Uint8Array<ArrayBuffer> | undefined
 }
 
-/** Gets what happens to a lane, in this order. */
+/** The events of a lane, in this order. */
 export interface LaneEvents {
   thrown(error: unknown): void
   exchanged(lane: Lane, exchange: LaneExchange): void
-  /** Called like `exchanged`, for the log of its terms. */
+  /** Called like `exchanged`, for the log in its terms. */
   logged(lane: Lane, log: LaneLog, line: ServedLine): void
   over(lane: LaneSide, over: LaneOver): void
   /** Called with bytes that came from the trunk and were not passed on. */
   more(lane: LaneSide, bytes: Uint8Array<ArrayBuffer>): void
-  /** Called when nothing more will come. `isTorn`: something may be missing. */
+  /** Called when nothing more will come. `isTorn`: bytes may be missing. */
   back(lane: LaneSide, isTorn: boolean): void
 }
 
-/** The tools that all lanes of a thread use in turn. */
+/** The parsers that all lanes of a thread share. */
 export class LaneTools {
   readonly kernel: Kernel
   readonly slots: SharedSlots
@@ -88,7 +91,7 @@ export class LaneTools {
   readonly requestHead: RequestHead = new RequestHead()
   readonly answer: Room
   readonly answerHead: ResponseHead = new ResponseHead()
-  /** The framer, the same as on the main thread, so that both read a response in the same way. */
+  /** The framer, as on the main thread, so that both read a response in the same way. */
   readonly framer: BodyFramer = new BodyFramer()
   readonly holding: Set<Lane> = new Set<Lane>()
   readonly held: HeldAnswers
@@ -103,21 +106,21 @@ export class LaneTools {
     this.answer = kernel.room(maxForwardedBytes(MAX_LANE_FRAME_BYTES))
   }
 
-  /** Forgets incomplete heads: another lane must not continue with them. */
+  /** Forgets incomplete heads, which no other lane may continue. */
   forgetHeads(): void {
     this.requestHead.fields.isPartial = false
     this.answerHead.fields.isPartial = false
   }
 }
 
-/** An end of a lane, as the thread knows it. */
+/** One end of a lane, with the state for its thread. */
 export abstract class LaneSide extends LaneEndpoint {
   readonly order: LaneOrder
   protected readonly tools: LaneTools
   protected sentBytes = 0
   protected receivedBytes = 0
   #moreBytes = 0
-  /** The time when the thread first saw it wait for the other side's last word. */
+  /** The time when the thread first saw this end wait for the other side's last message. */
   leavingSince = 0
 
   constructor(order: LaneOrder, trunk: Trunk, tools: LaneTools) {
@@ -128,10 +131,10 @@ export abstract class LaneSide extends LaneEndpoint {
 
   /** Called when its own connection changed. `isLast`: the far side sends no more. */
   abstract changed(isLast: boolean): void
-  /** Ends it where it is. */
+  /** Ends the lane in its current state. */
   abstract finish(hasFailed?: boolean): void
 
-  /** Ends only this lane after an error, because it is not known which bytes arrived where. */
+  /** Ends only this lane after an error, because it is unknown which bytes arrived. */
   override crash(error: unknown): void {
     this.tools.events.thrown(error)
     this.tools.forgetHeads()
@@ -154,8 +157,8 @@ export abstract class LaneSide extends LaneEndpoint {
   }
 
   /**
-   * Sends bytes to a side that has left. An honest peer sends at most one open request, or what its app says before and after
-   * one.
+   * Sends bytes to a side that has left. An honest peer sends at most one open request, or what its app sends before
+   * and after it.
    */
   protected tellMore(bytes: Uint8Array, start: number, end: number): void {
     this.#moreBytes += end - start
@@ -174,11 +177,11 @@ export abstract class LaneSide extends LaneEndpoint {
 
 export class Lane extends LaneSide {
   readonly #terms: LaneTerms
-  /** The open request, as far as it has arrived, unchanged. */
+  /** The bytes of the open request so far, as they came. */
   #request = new Uint8Array(USUAL_REQUEST_BYTES)
   #requestBytes = 0
   #isAsked = false
-  /** The beginning of a response, of which the visitor has nothing yet. */
+  /** The beginning of a response, which was not sent to the visitor. */
   #held: HeldAnswer | undefined
   /** The time of the first piece of a held response, for the thread. */
   heldFrom = 0
@@ -190,11 +193,11 @@ export class Lane extends LaneSide {
   #method = ''
   #targetStart = 0
   #targetEnd = 0
-  /** The visitor sent something that was not read yet: it stays in the kernel until its turn. */
+  /** Whether the visitor sent bytes that were not read. They stay in the kernel until their turn. */
   #isVisitorReady = false
-  /** The visitor sends no more than what is there already. */
+  /** Whether the visitor has ended: only bytes that have arrived are left. */
   #isVisitorLeaving = false
-  /** The number of requests at the thread's last check. */
+  /** The number of requests at the thread's last sweep. */
   requestsAtSweep = -1
   requests = 0
   #longRun = 0
@@ -235,8 +238,8 @@ export class Lane extends LaneSide {
     const count = kernel.receive(descriptor, request, EASY_REQUEST_BYTES - before, before)
     if (count === WOULD_BLOCK) return this.#isVisitorLeaving ? this.finish() : undefined
     if (count === 0) return this.finish()
-    // After a reset the runtime reads as well, paused or not: it is not known what lay between these bytes and the last. An end
-    // that comes only now lets it read all that is there at once, which is more than a lane takes.
+    // After a reset the runtime reads too, even if paused: bytes before these may be missing. If the end is noticed
+    // only now, the runtime reads everything at once, which is more than a lane handles.
     if (count < 0 || (this.#isVisitorLeaving && !kernel.isConnected(descriptor))) return this.finish(true)
     const end = before + count
     this.#keep(request.bytes, end)
@@ -280,10 +283,10 @@ export class Lane extends LaneSide {
     if (held.mayBeWhole) this.#takeAnswer(held.room.bytes, held.start, held.end)
   }
 
-  /** Passes on a response that is whole, and holds one that is not. */
+  /** Passes on a complete response, and holds an incomplete one. */
   #takeAnswer(bytes: Uint8Array, start: number, end: number): void {
     const { kernel, answer, answerHead, framer, slots } = this.tools
-    // No method that is served here changes how a response is read.
+    // The methods that lanes serve do not change how a response is read.
     const headEnd = parseResponseHead(answerHead, bytes, start, end, this.#terms.limits, 'GET')
     if (headEnd === 0) return this.#hold(bytes, start, end, undefined)
     const isHeadLong = headEnd - start > MAX_LANE_FRAME_BYTES
@@ -299,12 +302,12 @@ export class Lane extends LaneSide {
     const bodyAt = this.#requestId === '' ? headAt : addRequestId(answer.bytes, headAt, this.#requestId)
     const length = bodyAt + end - headEnd
     const room = this.#held?.room ?? answer
-    // A body that was held stays where it is, and the head comes in front of it.
+    // A held body stays in place, and the head is written before it.
     const from = room === answer ? 0 : headEnd - bodyAt
     if (room === answer) copyBytes(bytes, headEnd, end, answer.bytes, bodyAt)
     else copyBytes(answer.bytes, 0, bodyAt, room.bytes, from)
     this.receivedBytes += end - start
-    // Counted first: a visitor that has the response finds it in the counters.
+    // Counted before it is sent, so that a visitor that has the response finds it in the counters.
     const { status } = answerHead
     const isReported = this.#takeReport()
     if (this.#terms.isMeasured)
@@ -321,7 +324,7 @@ export class Lane extends LaneSide {
     const taken = Math.max(sent, 0)
     const unsent = taken < length ? copyOf(room.bytes, from + taken, from + length) : undefined
     this.#forgetHeld()
-    // Served and counted, though the visitor is gone.
+    // The request counts as served, although the visitor is gone.
     if (sent < 0 && sent !== WOULD_BLOCK) return this.finish(true)
     if (unsent !== undefined) this.#end({ unsent })
     else if (this.#longRun === MAX_LONG_RUN) this.finish()
@@ -329,7 +332,10 @@ export class Lane extends LaneSide {
     else if (this.#isVisitorLeaving) this.finish()
   }
 
-  /** Whether this exchange is reported. Several lanes count down the same number: only one gets the last report. */
+  /**
+   * Whether this exchange is reported. Several lanes share the number that is left, and only one gets the last
+   * report.
+   */
   #takeReport(): boolean {
     const { isReported, reportsLeft } = this.#terms
     return isReported || (this.#mayReport && Atomics.sub(reportsLeft, 0, 1) > 0)
@@ -363,8 +369,8 @@ export class Lane extends LaneSide {
   }
 
   /**
-   * Holds the beginning of a response, because most apps write head and body one after the other. If the rest takes longer than
-   * `HOLD_MS`, the held bytes are handed back.
+   * Holds the beginning of a response, because most apps write head and body one after the other. If the rest takes
+   * longer than `HOLD_MS`, the bytes are returned to the main thread.
    */
   #hold(bytes: Uint8Array, start: number, end: number, wholeBytes: number | undefined): void {
     this.tools.forgetHeads()
@@ -410,7 +416,7 @@ export class Lane extends LaneSide {
   }
 }
 
-/** Puts the line in front of the blank line of a head that ends at `end`. Returns its new end. */
+/** Inserts the line before the blank line of a head that ends at `end`. Returns the new end. */
 function addRequestId(bytes: Uint8Array, end: number, id: string): number {
   const line = requestIdLine(id)
   bytes.copyWithin(end - 2 + line.length, end - 2, end)
@@ -418,7 +424,7 @@ function addRequestId(bytes: Uint8Array, end: number, id: string): number {
   return end + line.length
 }
 
-/** Takes one of each, or none. */
+/** Takes one from each allotment, or none. */
 function takeOne(allotted: readonly Int32Array<SharedArrayBuffer>[]): boolean {
   for (let index = 0; index < allotted.length; index++) {
     if (Atomics.sub(allotted[index]!, 0, 1) > 0) continue
@@ -444,7 +450,10 @@ function isEasyRequest(head: RequestHead, { hostWithPort, limits, isForGets }: L
   )
 }
 
-/** A connection that is logged in is not a pool's any more: the main thread keeps it for the visitor. */
+/**
+ * Whether a lane can pass on the response. A connection with a login leaves the pool, which only the main thread can
+ * do.
+ */
 function isEasyAnswer({ status, keepAlive, body, fields }: ResponseHead): boolean {
   return status >= 200 && keepAlive && body !== 'close' && !fields.logsConnectionIn
 }

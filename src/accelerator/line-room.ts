@@ -1,4 +1,4 @@
-// Lines of the access log in bytes, many at a time: what `plugins/access-line.ts` writes for the same requests.
+// Collects lines of the access log as bytes, in the format of `plugins/access-line.ts`.
 
 import type { LaneLog } from '../accelerator.ts'
 import { BACKSLASH, DEL, DOT, HASH, QUESTION, QUOTE } from '../http/characters.ts'
@@ -31,7 +31,7 @@ const REQUEST_BYTES = Buffer.from(',"transferMs":0,"requestBytes":')
 const ANSWER_BYTES = Buffer.from(',"responseBytes":')
 const END = Buffer.from('}\n')
 
-/** Lines that are gathered, without a string or an object for each, which cost five times as much. */
+/** Lines collected without a string or an object for each, which would cost five times as much. */
 export class LineRoom {
   readonly #bytes: Uint8Array<ArrayBuffer>
   #end = 0
@@ -41,7 +41,7 @@ export class LineRoom {
     this.#bytes = new Uint8Array(size)
   }
 
-  /** All of them, as a copy. Then it is empty. */
+  /** Returns a copy of all lines, and empties the buffer. */
   take(): Uint8Array<ArrayBuffer> {
     const lines = this.#bytes.slice(0, this.#end)
     this.#end = this.count = 0
@@ -86,7 +86,7 @@ export class LineRoom {
     return true
   }
 
-  /** Copies a short piece; faster than `set` for so few bytes. */
+  /** Copies a short piece, faster than `set` for so few bytes. */
   #put(piece: Uint8Array): void {
     const bytes = this.#bytes
     const at = this.#end
@@ -112,7 +112,7 @@ export class LineRoom {
     }
   }
 
-  /** A whole number, not below 0. */
+  /** Writes a whole number of at least 0. */
   #number(number: number): void {
     let end = this.#end + 1
     for (let rest = number; rest >= 10; rest = Math.floor(rest / 10)) end++

@@ -1,4 +1,4 @@
-// The main thread's side of lanes and trunks: opens them, and keeps their books.
+// The main thread's side of lanes and trunks: opens them and keeps their counts.
 
 import type { Lane, LaneCounts, LaneEnd, LaneHandler, LaneTerms } from '../accelerator.ts'
 import type { Kernel } from './kernel.ts'
@@ -9,18 +9,18 @@ import type { LaneCommand, LaneNews } from './thread-lanes.ts'
 
 export interface LaneOutcome extends LaneEnd {
   readonly hasFailed: boolean
-  /** The thread died. */
+  /** Whether the thread died. */
   readonly isLost: boolean
 }
 
-/** A listener like `LaneHandler`, for the holder of the loan. */
+/** A listener like `LaneHandler`, for the code that holds the loan. */
 export interface LaneListener extends Omit<LaneHandler, 'over'> {
   over(outcome: LaneOutcome): void
 }
 
 /**
- * A trunk without lanes for this long gives its place to another client's when there is no other. Dialled again within a
- * tenth of a second, once its visitors ask again.
+ * The time in milliseconds without lanes after which a trunk may be replaced by another client's. It is dialled again
+ * within a tenth of a second when its visitors send requests.
  */
 const IDLE_TRUNK_MS = 5_000
 
@@ -33,10 +33,10 @@ const NOTHING: LaneCounts = {
 
 export class OpenTrunk {
   readonly slot: number
-  /** Lanes on it that are not back yet, and since when there are none. */
+  /** The number of lanes that were not returned, and the time since there are none. */
   laneCount = 0
   idleSince: number = performance.now()
-  /** Called once: no lane is on it any more, and the thread does not read its connection. */
+  /** Called once: no lane uses the trunk any more, and the thread does not read its connection. */
   readonly over: (isLost: boolean) => void
   readonly #lanes: MainLanes
   #nextLane = 0
@@ -58,7 +58,7 @@ export class OpenTrunk {
 
   refuse(lane: number, handler: LaneHandler): void {
     if (this.#lanes.begin(this, lane, -1, undefined, handler) !== undefined) return
-    // Closed, or without room for the notice: the other side would wait.
+    // The connection is closed, or has no room for the notice, for which the other side would wait.
     this.stop()
     handler.over({ ...TORN, counts: NOTHING })
     handler.back(true)
@@ -79,7 +79,7 @@ export class OpenTrunk {
 class RunningLane implements Lane {
   readonly slot: number
   readonly trunk: OpenTrunk
-  /** A duplicate, which is closed here once the thread has said that it does not use it any more. */
+  /** A duplicate descriptor, closed here once the thread has stopped using it. */
   readonly descriptor: number
   readonly isOfVisitor: boolean
   readonly listener: LaneListener
@@ -128,7 +128,7 @@ export class MainLanes {
   readonly #trunkDescriptors: number[] = []
   readonly #freeTrunks = Array.from({ length: MAX_TRUNKS }, (_, index) => MAX_TRUNKS - 1 - index)
 
-  /** Makes the lanes. `command` gives one to the thread, if that is there. */
+  /** Makes the lanes. `command` gives a command to the thread, if that runs. */
   constructor(kernel: Kernel, slots: SharedSlots, command: (command: LaneCommand) => void) {
     this.#kernel = kernel
     this.#slots = slots
@@ -210,7 +210,7 @@ export class MainLanes {
   #exchanged(numbers: Float64Array, requests: readonly string[]): void {
     this.#slots.seen(requests.length)
     for (const [index, line] of requests.entries()) {
-      // None of them has a space.
+      // None of the three parts contains a space.
       const [method = '', target = '', requestId = ''] = line.split(' ')
       const at = NUMBERS_OF_EXCHANGE * index
       this.#running[numbers[at]!]?.listener.exchanged?.({
@@ -225,7 +225,7 @@ export class MainLanes {
     }
   }
 
-  /** The thread died. An error of a listener is reported, and the others are called all the same. */
+  /** Called when the thread died. An error of a listener is reported, and the other listeners are still called. */
   lose(thrown: (error: unknown) => void): void {
     const guarded = (task: () => void) => {
       try {
@@ -254,12 +254,12 @@ export class MainLanes {
     try {
       lane.listener.back(isTorn)
     } finally {
-      // After the counts, and before the next lane begins.
+      // Freed after the counts, before the next lane begins.
       this.#free.push(slot)
     }
   }
 
-  /** Makes room for a client whose visitors ask more than those of another one. */
+  /** Makes room for another client's trunk by ending one that has been idle. */
   #retireIdleTrunk(): void {
     let longest: OpenTrunk | undefined
     for (const trunk of this.#trunks) {

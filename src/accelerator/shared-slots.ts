@@ -3,28 +3,28 @@
 import type { LaneCounts } from '../accelerator.ts'
 import { MEASURES, measure } from '../measures.ts'
 
-/** Splices at once in a thread. Above, bytes pass the main thread. */
+/** The maximum number of splices in a thread. If exceeded, bytes stay on the main thread. */
 export const MAX_SPLICES = 128
 
 /**
- * Ends of lanes at once in a process. Each lane has a visitor that asks often, and a connection to an app; requests above
- * pass the main thread. Measured by `benchmarks/speed.ts --only t500`.
+ * The maximum number of lane ends in a process. Each lane has a visitor with frequent requests, and a connection to
+ * an app. If exceeded, requests stay on the main thread. Measured by `benchmarks/suites/speed.ts --only t500`.
  */
 export const MAX_LANES = 1024
 
 /**
- * Exchanges that wait to be reported. If exceeded, lanes end, so that the main thread serves no more requests than it can
- * report.
+ * The number of exchanges that may wait for their report. If exceeded, lanes end, so that they serve no more requests
+ * than the main thread can report.
  */
 const MAX_BACKLOG = 1024
 
 const NUMBERS = 6
 
-// The slot of a splice.
+// The fields of a splice's row.
 const TAKEN = 0
 const MOVED = 1
 
-// The slot of a lane.
+// The fields of a lane's row.
 const REQUESTS = 0
 const BYTES_IN = 1
 const BYTES_OUT = 2
@@ -35,15 +35,15 @@ const UNREPORTED_BYTES = 5
 export class SharedSlots {
   readonly memory: SharedArrayBuffer
   /**
-   * Numbers that no exchange has to allocate, each written and read at once by the machine: the splices' rows, then the
-   * lanes'. Written by the worker thread only, but for `clear`.
+   * The rows of splices, then those of lanes. They need no allocation per exchange, and the machine reads and writes
+   * each number at once. Only the worker thread writes, except for `clear`.
    */
   readonly #numbers: Float64Array
-  /** The measures of lanes whose terms want them, a row each. */
+  /** The measurements of lanes whose terms ask for them, one row each. */
   readonly #measures: Float64Array
-  /** The counter that orders the threads: it is written after the numbers and read before them. */
+  /** The counter that orders the threads: written after the numbers, and read before them. */
   readonly #order: Int32Array
-  /** Exchanges that were reported and that the main thread has not seen yet. */
+  /** The number of exchanges that were reported and that the main thread has not handled. */
   readonly #backlog: Int32Array
 
   constructor(memory?: SharedArrayBuffer) {
@@ -58,18 +58,20 @@ export class SharedSlots {
 
   // ── Splices ────────────────────────────────────────────────────────────────────────────────────────────────
 
-  /** The main thread, before a splice begins. */
+  /** Called by the main thread, before a splice begins. */
   clearSplice(slot: number): void {
     this.#numbers.fill(0, NUMBERS * slot, NUMBERS * (slot + 1))
   }
 
-  /** The worker thread, before any of it can reach the other socket: what is known there is counted here. */
+  /**
+   * Called by the worker thread before the bytes can reach the other socket, so that whoever has seen them finds them
+   * counted.
+   */
   taken(slot: number, bytes: number): void {
     this.#numbers[NUMBERS * slot + TAKEN] = bytes
     Atomics.store(this.#order, 0, 0)
   }
 
-  /** The worker thread. */
   moved(slot: number, bytes: number): void {
     this.#numbers[NUMBERS * slot + MOVED] = bytes
     Atomics.store(this.#order, 0, 0)
@@ -87,13 +89,16 @@ export class SharedSlots {
 
   // ── Lanes ──────────────────────────────────────────────────────────────────────────────────────────────────
 
-  /** The main thread, before a lane begins. */
+  /** Called by the main thread, before a lane begins. */
   clearLane(slot: number): void {
     this.#numbers.fill(0, rowOf(slot), rowOf(slot + 1))
     this.#measures.fill(0, MEASURES * slot, MEASURES * (slot + 1))
   }
 
-  /** The worker thread counts an exchange before its response is sent: a visitor that has the response finds it counted here. */
+  /**
+   * Called by the worker thread before the response is sent, so that a visitor that has the response finds it
+   * counted.
+   */
   served(slot: number, bytesIn: number, bytesOut: number, isReported: boolean, hasFailed: boolean): void {
     const at = rowOf(slot)
     this.#numbers[at + REQUESTS]!++
@@ -107,7 +112,7 @@ export class SharedSlots {
     Atomics.store(this.#order, 0, 0)
   }
 
-  /** The worker thread, before `served` of the same exchange. */
+  /** Called by the worker thread, before `served` of the same exchange. */
   measured(slot: number, status: number, durationMs: number, bytes: number): void {
     measure(this.#measures, MEASURES * slot, status, durationMs, bytes)
   }
@@ -131,17 +136,17 @@ export class SharedSlots {
 
   // ── Reports ────────────────────────────────────────────────────────────────────────────────────────────────
 
-  /** The worker thread has reported this many exchanges. */
+  /** Called when the worker thread has reported `count` exchanges. */
   reported(count: number): void {
     Atomics.add(this.#backlog, 0, count)
   }
 
-  /** The main thread has seen this many of them. */
+  /** Called when the main thread has handled `count` reports. */
   seen(count: number): void {
     Atomics.sub(this.#backlog, 0, count)
   }
 
-  /** The main thread has more to do than to look at reports. */
+  /** Whether the main thread is behind with the reports. */
   get isBacklogFull(): boolean {
     return Atomics.load(this.#backlog, 0) >= MAX_BACKLOG
   }

@@ -1,4 +1,5 @@
-// Keeps one thread: starts it when it is first of use and descriptors are there, and again some time after it died.
+// Supervises one thread: starts it when it is first needed and descriptors are free, and again some time after it
+// died.
 
 import type { Pace } from '../accelerator.ts'
 import { freeDescriptors } from '../descriptors.ts'
@@ -7,21 +8,24 @@ import type { Kernel } from './kernel.ts'
 import { type SpliceCounts, WorkerThread } from './worker-thread.ts'
 
 /**
- * The minimum number of free descriptors to start a thread. It takes two for its event loop, one to read its program, three of
- * ours and a pipe. Without the first two Bun 1.4.5 ends the process, and nothing can catch that.
+ * The minimum number of free descriptors to start a thread. It needs two for its event loop, one to read its program,
+ * three of ours and a pipe. Without the first two, Bun 1.4.5 ends the process, and nothing can catch that.
  */
 const THREAD_DESCRIPTORS = 12
 /**
- * The longest wait for a thread's event loop, in milliseconds: it comes 1 to 2 ms after the thread, mostly before `new Worker`
- * returns.
+ * The longest wait for a thread's event loop, in milliseconds. It starts 1 to 2 ms after the thread, usually before
+ * `new Worker` returns.
  */
 const MAX_LOOP_WAIT_MS = 100
 const SHORTAGE_PAUSE_MS = 1_000
-/** The pause after a thread died, in milliseconds. It doubles each time, until a thread has lived for the longest of these. */
+/**
+ * The first pause after a thread died, in milliseconds. It doubles each time, until a thread has lived longer than
+ * the longest pause.
+ */
 const FIRST_PAUSE_MS = 500
 const MAX_PAUSE_MS = 60_000
 
-/** A number that never changes: to wait for a change is a pause. */
+/** A number that never changes, so that waiting for a change of it is a pause. */
 const NOTHING = new Int32Array(new SharedArrayBuffer(4))
 
 export class Supervisor {
@@ -42,13 +46,13 @@ export class Supervisor {
     this.#program = program
   }
 
-  /** The thread, if it follows orders; otherwise it is started, as soon as that may be. */
+  /** The thread, if it takes commands. If not, it is started as soon as possible. */
   get thread(): WorkerThread | undefined {
     if (this.#current === undefined && performance.now() >= this.#notBefore) this.#start()
     return this.#current?.isUp ? this.#current : undefined
   }
 
-  /** Starts the thread, and waits for it. `false`: not now. */
+  /** Starts the thread and waits for it. Resolves with `false` if it cannot start now. */
   ready(): Promise<boolean> {
     if (this.thread !== undefined) return Promise.resolve(true)
     return this.#current?.up ?? Promise.resolve(false)
@@ -84,8 +88,8 @@ export class Supervisor {
   }
 
   /**
-   * Waits until the thread has its event loop. Until then this thread must not accept connections that would take the last
-   * descriptors.
+   * Waits until the thread has its event loop. Until then the main thread must not accept connections that would take
+   * the last descriptors.
    */
   #awaitLoop(numbers: readonly number[]): void {
     const until = this.#startedAt + MAX_LOOP_WAIT_MS

@@ -1,4 +1,5 @@
-// The thread's lanes and trunks: begins them as ordered, gives each its turn, and tells the main thread of their ends.
+// The thread's lanes and trunks: begins them on command, gives each its turn, and reports their ends to the main
+// thread.
 
 import type { LaneExchange, LaneLog } from '../accelerator.ts'
 import { AppLane } from './app-lane.ts'
@@ -10,14 +11,14 @@ import { MAX_LANES, type SharedSlots } from './shared-slots.ts'
 import { IN_BYTES, Trunk } from './trunk.ts'
 
 /**
- * The time in milliseconds within which each piece of a response may follow the one before. An app that streams gets this much
- * later what its first lane held, once: the lane ends by it, and the next one has to wait for more easy requests.
+ * The time in milliseconds within which each piece of a response must follow the one before. The first response of a
+ * streaming app is delayed by this once: its lane ends, and the next lane begins only after more small requests.
  */
 export const HOLD_MS = 2
-/** The time in milliseconds for all of them: on a slow road the visitor gets what is there. */
+/** The time in milliseconds for all pieces together. On a slow path the visitor then gets the pieces so far. */
 const HOLD_ALL_MS = 10
 
-/** The time in milliseconds that the other side has for its last word. If exceeded: the trunk or its other end is dead. */
+/** The time in milliseconds for the other side's last message. If exceeded, the trunk or its other end is dead. */
 const LAST_WORD_MS = 10_000
 
 export type LaneCommand =
@@ -34,21 +35,21 @@ export type LaneCommand =
 
 export interface LaneReports {
   report(news: LaneNews): void
-  /** Called with an error: whatever caused it has ended. */
+  /** Called with an error, after the splice, lane or trunk with the error was ended. */
   thrown(error: unknown): void
 }
 
 /**
- * A report of the thread. A lane reports its exchanges if its terms ask for that, `over` once, `more` as often as it takes,
- * `back` once.
+ * A report of the thread. A lane reports its exchanges if its terms ask for that, `over` once, `more` any number of
+ * times, `back` once.
  */
 export type LaneNews =
   /**
-   * Five numbers per exchange (slot, status, duration, bytes of request and response), and a line per request (method, target,
-   * id). A message of objects would cost several times as much.
+   * Five numbers per exchange (slot, status, duration, bytes of request and response), and a line per request
+   * (method, target, id). A message with objects would cost several times as much.
    */
   | { readonly kind: 'exchanges'; readonly numbers: Float64Array<ArrayBuffer>; readonly requests: string }
-  /** The lines for the log of that lane. */
+  /** Lines for the access log of the lane. */
   | {
       readonly kind: 'lines'
       readonly slot: number
@@ -58,17 +59,17 @@ export type LaneNews =
   | { readonly kind: 'over'; readonly slot: number; readonly over: LaneOver }
   | { readonly kind: 'more'; readonly slot: number; readonly bytes: Uint8Array<ArrayBuffer> }
   | { readonly kind: 'back'; readonly slot: number; readonly isTorn: boolean }
-  /** The trunk is over. It comes after the last news of its lanes. */
+  /** The trunk has ended. This comes after the last news of its lanes. */
   | { readonly kind: 'trunk-over'; readonly trunk: number }
 
 /**
- * The time in milliseconds for which exchanges wait for others before they are reported: a person does not see the difference.
- * A message costs some 20 µs on both ends, and wakes two main threads: with 16 ms the command line needed 8 % more at 400 a
- * second.
+ * The time in milliseconds for which exchanges wait for others before they are reported, too short for a person to
+ * notice. A message costs about 20 µs at both ends and wakes two main threads: with 16 ms, the command line needed 8
+ * % more at 400 requests a second.
  */
 export const REPORT_MS = 50
 const FULL_REPORT = 256
-/** Lines of this many requests, and the longest one. */
+/** The size of the lines of that many requests, with the longest one. */
 const LINES_BYTES = 131_072
 
 export class ThreadLanes {
@@ -78,18 +79,21 @@ export class ThreadLanes {
   readonly #firstNumber: number
   readonly #slots: SharedSlots
   readonly #reports: LaneReports
-  /** The tools, made at their first use. */
+  /** The parsers, made when first needed. */
   #tools: LaneTools | undefined
   readonly #lanes: (LaneSide | undefined)[] = []
   readonly #trunks: (Trunk | undefined)[] = []
   #laneCount = 0
-  /** The exchanges to report, with the slots of their lanes: a message costs more than its content. */
+  /**
+   * The exchanges to report, with the slots of their lanes. They are collected because a message costs more than its
+   * content.
+   */
   #exchanges: LaneExchange[] = []
   #exchangeSlots: number[] = []
-  /** The lines that the logs have not got yet, by the numbers of the logs. */
+  /** The lines that were not sent to the logs yet, by the number of the log. */
   readonly #logs = new Map<number, { readonly room: LineRoom; slot: number }>()
   #lineCount = 0
-  /** The time since when exchanges wait. 0 if there are none. */
+  /** The time since when exchanges wait. 0 if none do. */
   #reportingSince = 0
   #trunkIn: ReturnType<Kernel['room']> | undefined
 
@@ -101,15 +105,15 @@ export class ThreadLanes {
     this.#reports = reports
   }
 
-  /** The number of lanes that are not back yet. */
+  /** The number of lanes that were not returned. */
   get count(): number {
     return this.#laneCount
   }
 
-  /** Called when something changed on the descriptor with this number in epoll. */
+  /** Called when the descriptor with this number in epoll changed. */
   changed(number: number, isLast: boolean): void {
     const index = number - this.#firstNumber
-    // A change may be of one that is over, and the next one in its place finds nothing then.
+    // The change may be of a lane that has ended. The next one in its place then finds nothing to read.
     if (index >= MAX_LANES) return this.#trunkChanged(this.#trunks[index - MAX_LANES], isLast)
     const lane = this.#lanes[index]
     try {
@@ -123,13 +127,13 @@ export class ThreadLanes {
     try {
       trunk?.changed(isLast)
     } catch (error) {
-      // Not of one lane: see `Trunk.#frameArrived`. `flush` closes it.
+      // The error belongs to no single lane: see `Trunk.#frameArrived`. `flush` closes the trunk.
       this.#reports.thrown(error)
       if (trunk !== undefined) trunk.isBroken = true
     }
   }
 
-  /** The end of a turn: what lanes have to say leaves in one write for each trunk. */
+  /** Called at the end of a turn: writes the bytes of all lanes with one write for each trunk. */
   flush(): void {
     for (const [index, trunk] of this.#trunks.entries()) {
       if (trunk === undefined) continue
@@ -147,14 +151,16 @@ export class ThreadLanes {
     return this.#exchanges.length + this.#lineCount
   }
 
-  /** Reports exchanges that have waited for long enough for others. */
+  /** Reports exchanges that have waited long enough for others. */
   reportDue(now: number): void {
     if (!this.isReporting) return
     this.#reportingSince ||= now
     if (now - this.#reportingSince >= REPORT_MS) this.#reportAll()
   }
 
-  /** Ends lanes that did not ask since the last check: the main thread waits at no cost, and knows deadlines. */
+  /**
+   * Ends lanes without a request since the last sweep: waiting costs nothing on the main thread, which has timeouts.
+   */
   sweep(now: number): void {
     for (const [number, { room }] of this.#logs) if (room.count === 0) this.#logs.delete(number)
     for (const lane of this.#lanes) {
@@ -230,7 +236,7 @@ export class ThreadLanes {
         : new Lane(order, terms, trunk, this.#tools)
     this.#lanes[slot] = lane
     this.#laneCount++
-    // Bytes that are there already are reported as a change.
+    // Bytes that have already arrived are reported as a change.
     const events = EPOLLIN | EPOLLRDHUP
     const isWatched =
       descriptor !== -1 && this.#kernel.watch(this.#poll, descriptor, events, this.#firstNumber + slot)
@@ -242,14 +248,14 @@ export class ThreadLanes {
     }
   }
 
-  /** The trunk is gone: `trunk-over` is in transit to the main thread. */
+  /** Refuses a lane, because the trunk is gone: `trunk-over` is in transit to the main thread. */
   #refuse({ slot }: LaneOrder): void {
     this.#reports.report({ kind: 'over', slot, over: TORN })
     this.#reports.report({ kind: 'back', slot, isTorn: true })
   }
 
   #over({ order }: LaneSide, over: LaneOver): void {
-    // The main thread closes it, once it has heard.
+    // The main thread closes the descriptor after the report.
     if (order.descriptor !== -1) this.#kernel.unwatch(this.#poll, order.descriptor)
     this.#reportAll()
     this.#reports.report({ kind: 'over', slot: order.slot, over })

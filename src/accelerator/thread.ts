@@ -10,9 +10,9 @@ import { HOLD_MS, type LaneCommand, REPORT_MS, ThreadLanes } from './thread-lane
 export interface ThreadData {
   /** The memory of `SharedSlots`. */
   readonly memory: SharedArrayBuffer
-  /** Brings each `Command`. */
+  /** The port through which each `Command` comes. */
   readonly commands: MessagePort
-  /** The descriptor that is readable after each command. */
+  /** The descriptor that becomes readable after each command. */
   readonly wakeup: number
   readonly pace: Pace
   /** The counter of small reads; see `accelerator.ts`. */
@@ -24,7 +24,7 @@ export type Command =
   | { readonly kind: 'splice-end'; readonly slot: number }
   | LaneCommand
 
-/** The first message: commands are followed from now on. */
+/** The first message: the thread takes commands from now on. */
 export type Up = 'up'
 
 /** An error that ended a splice, lane or trunk, while the thread continues. */
@@ -33,52 +33,54 @@ export interface Thrown {
   readonly message: string
 }
 
-/** A job is over. The leftover was read and did not reach the other socket. */
+/** The end of a job. `leftover` was read and did not reach the other socket. */
 export interface Finished {
   readonly slot: number
-  /** The side that broke: its error was reported here, and will not be reported again. */
+  /** The side that broke. Its error was reported here, and will not be reported again. */
   readonly failed: Side | undefined
   readonly leftover: Uint8Array<ArrayBuffer> | undefined
-  /** The job failed in the middle: it is not known how many bytes went where. */
+  /** Whether the job failed in the middle, so that it is unknown how many bytes went where. */
   readonly isLost: boolean
 }
 
 /**
- * The size of a pipe: the kernel memory that a stalled reader of a large transfer costs. All jobs together reach just the 64 MB
- * that Linux gives the pipes of an unprivileged user (`pipe-user-pages-soft`); 1 MB moved 5 to 10 % more a second, 256 KB as
- * much less.
+ * The size of a pipe: the kernel memory that a stalled reader of a large transfer costs. All jobs together stay
+ * within the 64 MB that Linux allows the pipes of an unprivileged user (`pipe-user-pages-soft`). 1 MB moved 5 to 10 %
+ * more per second, 256 KB as much less.
  */
 const PIPE_BYTES = 524_288
-/** The buffer for interactive connections, and the cost of a stalled reader of one. */
+/** The size of the buffer for interactive connections, which a stalled reader of one costs. */
 const COPY_BYTES = 65_536
-/** The number of bytes after which a large transfer rests, if it has to. */
+/** The number of bytes after which a large transfer pauses, if it must. */
 const REST_AFTER_BYTES = 1_048_576
-/** A job or lane that moves nothing for one to two of these ends: the main thread waits for bytes at no cost. */
+/**
+ * The time in milliseconds. A job or lane without bytes for one to two of these ends, because the main thread waits
+ * at no cost.
+ */
 const IDLE_MS = 500
 
 /**
- * The priority of the thread, below the 0 of all others: small responses go first. Next to a download, the 99th percentile of
- * small responses was 13 to 18 times the value without a download at priority 0, and up to 7 times with this; the download
- * itself keeps its
- * speed while there is a core
- * for it.
+ * The priority (nice value) of the thread; all others have 0, so small responses go first. With 0, the 99th
+ * percentile of small responses next to a download was 13 to 18 times its value without the download; with this, up
+ * to 7 times. The download keeps its speed while a core is free.
  */
 const NICE = 10
 
 /**
- * The rest in milliseconds after each turn while small responses pass, and after the last of them. With all cores busy a lower
- * priority alone left them waiting behind the ends of the download: p99 of small responses next to it 7.2 ms without rests, 4.3
- * with 0.3 ms, 2.5 with 1 ms (1.3 alone); bulk by itself keeps 95 to 100 % of its speed.
+ * The pause in milliseconds after each turn while small responses pass, and after the last of them. With all cores
+ * busy, priority alone left them waiting behind the download's ends: p99 of small responses was 7.2 ms without
+ * pauses, 4.3 ms with 0.3 ms, 2.5 ms with 1 ms, and 1.3 ms without a download. A large transfer by itself keeps 95 to
+ * 100 % of its speed.
  */
 const REST_MS = 1
 const POLITE_MS = 5
 
 const MAX_CHANGES = 64
 const WAKEUP = MAX_SPLICES
-/** Lanes and their trunks. */
+/** The first number in epoll of lanes and their trunks. */
 const FIRST_LANE = WAKEUP + 1
 
-/** A number that never changes: to wait for a change is a pause. */
+/** A number that never changes, so that waiting for a change of it is a pause. */
 const NOTHING = new Int32Array(new SharedArrayBuffer(4))
 
 class Thread {
@@ -91,13 +93,13 @@ class Thread {
   readonly #pace: Pace
   readonly #jobs: (Job | undefined)[] = []
   #jobCount = 0
-  /** Jobs that have more to move now, in the order of their turns. */
+  /** The jobs with more to move now, in the order of their turns. */
   #waiting: Job[] = []
   #turn: Job[] = []
   readonly #sparePipes: Pipe[] = []
   #room: Room | undefined
   #sweptAt = 0
-  /** The bound method, made once: it is called for every piece of an interactive connection. */
+  /** The bound method, made once because every piece of an interactive connection calls it. */
   readonly #serving = (job: Job) => this.#serve(job)
   readonly #smallReads: Int32Array<SharedArrayBuffer>
   #smallReadsSeen = 0
@@ -130,7 +132,7 @@ class Thread {
     }
   }
 
-  /** The main thread does not know these, and starts another thread after this one. */
+  /** Closes descriptors that the main thread does not know. It starts another thread after this one. */
   #closeOwn(): void {
     for (const job of this.#jobs) if (job instanceof PipedJob) this.#kernel.closePipe(job.pipe)
     for (const pipe of this.#sparePipes) this.#kernel.closePipe(pipe)
@@ -151,7 +153,8 @@ class Thread {
           this.#followCommands()
         } else if (number >= FIRST_LANE) this.#lanes.changed(number, changes.isLast(index))
         else {
-          // A change may be of a job that is over: then it is of no use, and of no harm to the next one.
+          // The change may be of a job that has ended. The next job in its place then finds nothing, which does no
+          // harm.
           const job = this.#jobs[number]
           if (job !== undefined) {
             job.isLast ||= changes.isLast(index)
@@ -159,7 +162,7 @@ class Thread {
           }
         }
       }
-      // First: visitors wait for it.
+      // Lanes come first, because visitors wait for them.
       this.#lanes.flush()
       const turn = this.#waiting
       this.#waiting = this.#turn
@@ -214,7 +217,7 @@ class Thread {
     else this.#finish(job)
   }
 
-  /** Makes a job. `undefined` without descriptors to spare. */
+  /** Makes a job. `undefined` if there are no descriptors to spare. */
   #makeJob(order: SpliceOrder): Job | undefined {
     if (this.#pace === 'prompt') {
       this.#room ??= this.#kernel.room(COPY_BYTES)
@@ -248,7 +251,8 @@ class Thread {
     const before = job.movedBytes
     const turn = job.turn()
     this.#movedBytes += job.movedBytes - before
-    // A conversation that has become bulk is over as well: the main thread finds that out, and has it moved as such.
+    // An interactive connection that has become a large transfer ends here too. The main thread notices, and starts
+    // another splice for it.
     if (turn === 'over' || (turn === 'unfinished' && this.#pace === 'prompt')) this.#finish(job)
     else if (turn === 'unfinished') this.#wait(job)
   }
@@ -266,7 +270,7 @@ class Thread {
     this.#report(job.slot, job.failed, leftover)
   }
 
-  /** The main thread closes the descriptors, once it has heard. */
+  /** Forgets a job. The main thread closes its descriptors after the report. */
   #forget(job: Job): void {
     this.#jobs[job.slot] = undefined
     this.#jobCount--
@@ -284,7 +288,7 @@ class Thread {
     parentPort?.postMessage(message, leftover === undefined ? [] : [leftover.buffer])
   }
 
-  /** Leaves a core to the main thread, and to the apps on both sides, while small responses are in progress. */
+  /** Leaves a core to the main thread, and to apps on both sides, while small responses are in progress. */
   #giveWay(): void {
     this.#movedBytes = 0
     const now = performance.now()

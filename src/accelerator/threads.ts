@@ -1,4 +1,5 @@
-// Splices, lanes and trunks as sockets ask for them: each goes to the thread of its pace, which runs once it is of use.
+// Starts splices, lanes and trunks for sockets: each on the thread for its kind of traffic, which starts when first
+// needed.
 
 import type { Lane, LaneTerms, Pace } from '../accelerator.ts'
 import { reportShortage } from './faults.ts'
@@ -7,18 +8,18 @@ import type { LaneListener, OpenTrunk } from './main-lanes.ts'
 import { Supervisor } from './supervisor.ts'
 import type { Outcome, RunningSplice, SpliceCounts, WorkerThread } from './worker-thread.ts'
 
-/** The environment variable that turns the threads off with `0`: every byte then passes the main thread. */
+/** The environment variable that turns the threads off if it is `0`. Every byte then stays on the main thread. */
 const SWITCH = 'LOCALTUNNELS_SPLICE'
-/** The pause in milliseconds after a check that failed for want of descriptors. */
+/** The pause in milliseconds after a check that failed for lack of descriptors. */
 const ASK_AGAIN_MS = 1_000
 
-/** The kernel. `null` if this process cannot use it. `undefined`: not known yet. */
+/** The kernel. `null` if this process cannot use it. `undefined` before the first check. */
 let kernel: Kernel | null | undefined
 let askAgainAt = 0
 const supervisors = new Map<Pace, Supervisor>()
 /**
- * The program of the threads, with this file's own ending: `.ts`, and `.js` once built. A single executable has it where
- * tools/binaries.ts put it.
+ * The program of the threads, with this file's own extension: `.ts`, or `.js` once built. In a single executable it
+ * is where tools/binaries.ts put it.
  */
 let program =
   'Bun' in globalThis && Bun.isStandaloneExecutable
@@ -51,8 +52,9 @@ export function spliceCounts(): SpliceCounts {
 }
 
 /**
- * Moves what comes on the connection of one descriptor to that of another, up to `limitBytes` or the end. Nothing else
- * may read the one or write the other until `ended` was called, once and later. `undefined`: not here, or not now.
+ * Moves bytes from the connection of one descriptor to that of another, up to `limitBytes` or the end. No other code
+ * may read the one or write the other until `ended` is called, once and never at once. `undefined` if this is
+ * impossible here, or now.
  */
 export function spliceDescriptors(
   from: number,
@@ -64,12 +66,15 @@ export function spliceDescriptors(
   return threadOf(pace)?.start(from, to, limitBytes, ended)
 }
 
-/** Starts what serves lanes, for a trunk that is about to be opened, and waits for it. `false`: not here, or not now. */
+/**
+ * Starts the thread for lanes, before a trunk is opened, and waits for it. Resolves with `false` if it is impossible
+ * here, or now.
+ */
 export function lanesReady(): Promise<boolean> {
   return supervisorOf('prompt')?.ready() ?? Promise.resolve(false)
 }
 
-/** Gives a connection to lanes: nothing else may read or write it until `over` was called, once and later. */
+/** Gives a connection to lanes. No other code may read or write it until `over` is called, once and never at once. */
 export function openTrunk(
   descriptor: number,
   isAppSide: boolean,
@@ -79,8 +84,8 @@ export function openTrunk(
 }
 
 /**
- * Begins a lane (see `lane.ts`, and `app-lane.ts` for one without terms). Nothing else may read or write its connection
- * until `over` was called, once and later. `undefined`: not here, or not now.
+ * Begins a lane (see `lane.ts`, and `app-lane.ts` for one without terms). No other code may read or write its
+ * connection until `over` is called, once and never at once. `undefined` if this is impossible here, or now.
  */
 export function beginLane(
   trunk: OpenTrunk,
@@ -92,7 +97,7 @@ export function beginLane(
   return threadOf('prompt')?.lanes.begin(trunk, lane, descriptor, terms, listener)
 }
 
-/** Returns the thread of a pace. `undefined` also while it starts. */
+/** Returns the thread for a kind of traffic. `undefined` also while it starts. */
 function threadOf(pace: Pace): WorkerThread | undefined {
   return supervisorOf(pace)?.thread
 }
@@ -118,7 +123,7 @@ function probe(): Kernel | null | undefined {
     reportShortage()
     return undefined
   } catch {
-    // No C library by a known name, or no foreign calls in this build: bytes pass the main thread.
+    // No known C library, or no foreign calls in this build: bytes stay on the main thread.
     return null
   }
 }

@@ -1,31 +1,34 @@
-// One end of a trunk: a connection that lanes share, so that one write carries what many of them have to say.
+// One end of a trunk: a connection that lanes share, so that one write carries the bytes of many lanes.
 //
 //   lane u32 · length u32 · bytes        of one lane, in their order
 //   lane u32 · 0                         this side has no more for the lane; the other side does the same
 //
-// The end that leaves first still gets what was in transit to it. There is no credit: a lane has one request in progress, and
-// leaves with a response that is not small.
+// The end that leaves first still gets what was in transit to it. There is no credit: a lane has one request in
+// progress, and leaves with a response that is not small.
 
 import { copyBytes, copyOf } from '../bytes.ts'
 import { FAILED, type Kernel, type Room, WOULD_BLOCK } from './kernel.ts'
 import { MAX_LANES } from './shared-slots.ts'
 
 export const MAX_LANE_FRAME_BYTES = 65_536
-/** The most of one response. */
+/** The maximum size of one response. */
 export const MAX_LANE_ANSWER_BYTES = 131_072
 const HEADER_BYTES = 8
-/** The size of the send buffer: as many responses as one turn of a busy thread brings. If exceeded: apps and visitors wait. */
+/** The size of the send buffer: the responses of one turn of a busy thread. If exceeded, apps and visitors wait. */
 const OUT_BYTES = 262_144
 /**
- * The room for the last words of lanes, which cannot wait. A peer that makes more of them necessary than it reads loses the
+ * The room for the last messages of lanes, which cannot wait. A peer that needs more of them than it reads loses the
  * trunk.
  */
 const LAST_WORDS_BYTES = 65_536
 /** The size of one read. Shared by all trunks of a thread. */
 export const IN_BYTES = 262_144
-/** The maximum number of bytes for lanes that the carrier has not announced yet. If exceeded: the other side makes them up. */
+/**
+ * The maximum number of bytes for lanes that the carrier has not announced. If exceeded, the other side invents
+ * lanes.
+ */
 const MAX_EARLY_BYTES = 1_048_576
-/** The maximum number of early frames of a lane: a request, and its last word. */
+/** The maximum number of early frames of a lane: a request, and its last message. */
 const MAX_EARLY_FRAMES = 2
 
 export abstract class LaneEndpoint {
@@ -45,19 +48,19 @@ export abstract class LaneEndpoint {
     return this.#hasLeft
   }
 
-  /** Bytes of the lane came, in the trunk's own room. */
+  /** Called with bytes of the lane, in the trunk's own buffer. */
   abstract received(room: Room, start: number, end: number): void
   abstract roomAgain(): void
   /** Called when one of the methods above threw: the lane ends, and the others continue. */
   crash(_error: unknown): void {
     this.leave()
   }
-  /** The other side has sent its last word for the lane, or the trunk is gone. */
+  /** Called when the other side has sent its last message for the lane, or the trunk is gone. */
   protected abstract peerIsLeaving(): void
-  /** Called when the lane is over on both sides. `isTorn`: the other side's last word did not come. */
+  /** Called when the lane has ended on both sides. `isTorn`: the other side's last message did not come. */
   protected abstract done(isTorn: boolean): void
 
-  /** Says nothing more for the lane. */
+  /** Sends the last message for the lane. */
   leave(): void {
     if (this.#hasLeft) return
     this.#hasLeft = true
@@ -65,7 +68,7 @@ export abstract class LaneEndpoint {
     if (this.#peerHasLeft) this.#getUp()
   }
 
-  /** Called by the trunk when the other side has sent its last word. */
+  /** Called by the trunk when the other side has sent its last message. */
   peerLeft(): void {
     if (this.#peerHasLeft) return
     this.#peerHasLeft = true
@@ -91,7 +94,7 @@ export class Trunk {
   /** The read buffer of all trunks, in turn. */
   readonly #in: Room
   readonly #inView: DataView
-  /** The bytes are lanes' to write from `reserve` to `commit`. */
+  /** The send buffer. A lane may write to it between `reserve` and `commit`. */
   readonly out: Room
   readonly #outView: DataView
   #outEnd = 0
@@ -100,10 +103,10 @@ export class Trunk {
   readonly #waiting = new Set<LaneEndpoint>()
   /** The beginning of a frame whose rest is in transit. */
   #rest: Uint8Array | undefined
-  /** Frames of lanes that are not here yet. */
+  /** Frames of lanes that have not begun here. */
   readonly #early: Map<number, (Uint8Array<ArrayBuffer> | 'left')[]> | undefined
   #earlyBytes = 0
-  /** Whether the trunk is of no use any more, with all its lanes. */
+  /** Whether the trunk and all its lanes are unusable. */
   isBroken = false
 
   /** Makes a trunk. `mayBeEarly`: the other side begins lanes, and may announce them on the carrier a little later. */
@@ -117,7 +120,7 @@ export class Trunk {
     this.#early = mayBeEarly ? new Map() : undefined
   }
 
-  /** Gives a lane that has just sat down what came for it before. */
+  /** Gives a new lane the frames that came for it before. */
   begin(endpoint: LaneEndpoint): void {
     const early = this.#early?.get(endpoint.lane)
     if (early === undefined) return
@@ -134,7 +137,9 @@ export class Trunk {
 
   // ── Sending ────────────────────────────────────────────────────────────────────────────────────────────────
 
-  /** Returns the place in `out` for a frame of up to `most` bytes; -1 if there is none now, and `roomAgain` follows. */
+  /**
+   * Returns the position in `out` for a frame of up to `most` bytes; -1 if there is no room now: `roomAgain` follows.
+   */
   reserve(endpoint: LaneEndpoint, most: number): number {
     if (this.#outEnd + HEADER_BYTES + most > OUT_BYTES) this.flush()
     if (this.#outEnd + HEADER_BYTES + most <= OUT_BYTES) return this.#outEnd + HEADER_BYTES
@@ -142,7 +147,7 @@ export class Trunk {
     return -1
   }
 
-  /** The frame that was reserved last has this many bytes. */
+  /** Completes the reserved frame with `count` bytes. */
   commit(lane: number, count: number): void {
     this.#outView.setUint32(this.#outEnd, lane)
     this.#outView.setUint32(this.#outEnd + 4, count)
@@ -155,7 +160,7 @@ export class Trunk {
     else this.commit(lane, 0)
   }
 
-  /** Sends what there is, at the end of each turn of the thread. */
+  /** Sends the buffered bytes, at the end of each turn of the thread. */
   flush(): void {
     if (this.#outEnd === 0 || this.#isStuck || this.isBroken) return
     const sent = this.#kernel.send(this.descriptor, this.out, this.#outEnd)
@@ -193,7 +198,7 @@ export class Trunk {
     }
   }
 
-  /** Whether there may be more. */
+  /** Reads once. Returns whether there may be more. */
   #read(): boolean {
     const { bytes } = this.#in
     const rest = this.#rest
@@ -202,7 +207,7 @@ export class Trunk {
     const most = bytes.length - from
     const count = this.#kernel.receive(this.descriptor, this.#in, most, from)
     if (count === WOULD_BLOCK) return false
-    // After a reset the runtime reads as well, and what is read here may have a hole in front of it.
+    // After a reset the runtime reads too, so bytes before these may be missing.
     if (count <= 0 || !this.#kernel.isConnected(this.descriptor)) {
       this.isBroken = true
       return false
@@ -210,11 +215,11 @@ export class Trunk {
     const end = from + count
     const at = this.#takeFrames(end)
     this.#rest = at < end ? copyOf(bytes, at, end) : undefined
-    // The end, if it is there, is not reported once more.
+    // An end that has arrived is not reported again.
     return count === most || this.#isLast
   }
 
-  /** Returns where the first frame begins that is not whole. */
+  /** Handles whole frames. Returns the position of the first incomplete one. */
   #takeFrames(end: number): number {
     let at = 0
     while (end - at >= HEADER_BYTES && !this.isBroken) {
@@ -244,7 +249,7 @@ export class Trunk {
   }
 
   #keepEarly(lane: number, start: number, end: number): void {
-    // Only this side could have begun it.
+    // Only this side can begin a lane, so the frame is invalid.
     if (this.#early === undefined) {
       this.isBroken = true
       return

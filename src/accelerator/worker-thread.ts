@@ -1,4 +1,4 @@
-// The main thread's side of one worker thread: gives it commands, and keeps count of what it does.
+// The main thread's side of one worker thread: gives it commands, and counts what it does.
 
 import { MessageChannel, type MessagePort, Worker } from 'node:worker_threads'
 import { type Pace, smallReads } from '../accelerator.ts'
@@ -11,15 +11,15 @@ import { MAX_SPLICES, SharedSlots } from './shared-slots.ts'
 import type { Command, Finished, ThreadData, Thrown, Up } from './thread.ts'
 import type { LaneNews } from './thread-lanes.ts'
 
-/** The end of a job. */
+/** The result of a job. */
 export interface Outcome {
-  /** Bytes that reached the other connection. */
+  /** The number of bytes that reached the other connection. */
   readonly movedBytes: number
-  /** Bytes that were read and did not. */
+  /** The bytes that were read and did not reach it. */
   readonly leftover: Uint8Array | undefined
-  /** The side that broke. The next read of it sees a clean end: the kernel reports an error once, and has done so. */
+  /** The side that broke. The kernel reports an error once, so the next read of it sees a clean end. */
   readonly failed: Side | undefined
-  /** The thread died, or failed in the middle of it: it is not known how many bytes went where. */
+  /** Whether the thread died, or failed in the middle of the job, so that it is unknown how many bytes went where. */
   readonly isLost: boolean
 }
 
@@ -30,7 +30,7 @@ export class RunningSplice implements Splice {
   readonly #stop: () => void
   readonly isPrompt: boolean
   readonly ended: (outcome: Outcome) => void
-  /** The final count: the slot may belong to another job by then. */
+  /** The final count, stored because the slot may belong to another job by now. */
   #counted: number | undefined
   #isStopping = false
 
@@ -71,16 +71,16 @@ export class RunningSplice implements Splice {
 const LOST = { failed: undefined, leftover: undefined, isLost: true }
 
 export interface SpliceCounts {
-  /** Threads that follow commands. */
+  /** The number of threads that take commands. */
   readonly threads: number
-  /** Splices that started in this process. */
+  /** The number of splices that started in this process. */
   readonly begun: number
   readonly running: number
-  /** Bytes moved by those that ended. */
+  /** The number of bytes that finished splices moved. */
   readonly movedBytes: number
-  /** Lanes of visitors of this process. */
+  /** The number of visitors' lanes in this process. */
   readonly lanes: number
-  /** Ends of lanes in this process: visitors', and apps'. */
+  /** The number of lane ends in this process, of visitors and of apps. */
   readonly laneEnds: number
 }
 
@@ -91,7 +91,7 @@ export class WorkerThread {
   readonly #wakeup: number
   readonly #pace: Pace
   readonly #splices: (RunningSplice | undefined)[] = []
-  /** The copies of descriptors, two for each splice, opened and closed here. */
+  /** The duplicated descriptors, two for each splice, opened and closed here. */
   readonly #copies: (readonly number[])[] = []
   #begun = 0
   #movedBytes = 0
@@ -99,15 +99,19 @@ export class WorkerThread {
   readonly lanes: MainLanes
   readonly #died: (cause: Error | undefined) => void
   /**
-   * Whether the thread has loaded its program, which takes about 50 ms. Earlier orders wait for that, and so does a visitor.
+   * Whether the thread has loaded its program, which takes about 50 ms. Earlier commands wait until then, and so does
+   * a visitor.
    */
   isUp = false
   readonly #up = Promise.withResolvers<boolean>()
-  /** Resolves once it is up, with `false` if it dies before. */
+  /** Resolves with `true` once the thread takes commands, or with `false` if it dies first. */
   readonly up: Promise<boolean> = this.#up.promise
   #isDead = false
 
-  /** Closes the wakeup in the end. `died`: the thread did, and all jobs are lost; called once. */
+  /**
+   * Makes the main thread's side. Closes the wakeup descriptor in the end. `died` is called once if the thread dies,
+   * which loses all jobs.
+   */
   constructor(
     kernel: Kernel,
     wakeup: number,
@@ -126,14 +130,14 @@ export class WorkerThread {
     const workerData: ThreadData = { memory: this.#slots.memory, commands, wakeup, pace, smallReads }
     const worker = new Worker(thread, { workerData, transferList: [commands] })
     worker.on('message', (message: Up | Thrown | Finished | LaneNews) => {
-      // Nothing of the runtime's is below that would catch it.
+      // The runtime has no handler below that would catch the error.
       guarded(() => this.#receive(message))
     })
     worker.on('error', (error: unknown) =>
       this.#lose(error instanceof Error ? error : new Error(String(error))),
     )
     worker.on('exit', () => this.#lose(undefined))
-    // The connections keep a process alive, not what serves them.
+    // Connections keep the process alive, not the threads that serve them.
     worker.unref()
   }
 
@@ -179,7 +183,8 @@ export class WorkerThread {
     if (this.#isDead) return undefined
     const slot = this.#free.pop()
     if (slot === undefined) return undefined
-    // Duplicates are opened and closed on this thread: so a number that another connection has by now is never closed.
+    // Duplicates are opened and closed on this thread only, so a number that another connection has got is never
+    // closed.
     const copies = this.#kernel.duplicates([from, to])
     if (copies === undefined) {
       this.#free.push(slot)
@@ -212,7 +217,7 @@ export class WorkerThread {
       splice.finish({ failed, leftover, isLost })
     } finally {
       this.#movedBytes += splice.movedBytes
-      // After `finish` has read it, and before the next splice begins.
+      // Freed after `finish` has read it, and before the next splice begins.
       this.#free.push(slot)
     }
   }

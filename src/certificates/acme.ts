@@ -15,7 +15,7 @@ import { Issuer, type IssuerEvents } from './issuer.ts'
 import { normalName } from './names.ts'
 
 export const LETS_ENCRYPT = 'https://acme-v02.api.letsencrypt.org/directory'
-/** Certificates that no browser trusts, without the limits of the real one. */
+/** The URL of an authority whose certificates no browser trusts, without the limits of the real one. */
 export const LETS_ENCRYPT_STAGING = 'https://acme-staging-v02.api.letsencrypt.org/directory'
 
 export interface AcmeCertificatesOptions {
@@ -55,18 +55,19 @@ export interface AcmeCertificatesOptions {
    */
   readonly maxOrdersPerOwner?: number
   /**
-   * The name of this process, for claims in a shared store. Default: a random one. With one that stays the same over restarts,
-   * and that no other process has, a start after a kill need not wait until the claims of the killed process end (30 s).
+   * The name of this process, for claims in a shared store. Default: a random one. With a name that stays the same
+   * across restarts and that no other process has, a start after a kill need not wait until the claims of the killed
+   * process end (30 s).
    */
   readonly holder?: string
 }
 
-/** The decision which names may have a certificate: a `TunnelServer`. */
+/** Decides which names may have a certificate: a `TunnelServer`. */
 export interface NameOwner {
   isKnownHost(name: string): boolean
-  /** The same of all servers of its cluster. Default: it is alone. */
+  /** As `isKnownHost`, for all servers of the cluster. Default: the server is alone. */
   isKnownHostAnywhere?(name: string): Promise<boolean>
-  /** Responses to checks that any server of its cluster may be asked for; `undefined`: it is alone. */
+  /** The responses to checks, which may reach any server of the cluster. `undefined` if the server is alone. */
   readonly sharedAnswers?: SharedAnswers | undefined
   /** Returns the owner of a name, as a text that is the same for all names of one owner. `undefined` for the server's own. */
   ownerOfHost?(name: string): string | undefined
@@ -75,19 +76,20 @@ export interface NameOwner {
 /** The small texts that all servers of a cluster have in memory. */
 export interface SharedAnswers {
   get(key: string): string | undefined
-  /** Resolves once the other servers have it. */
+  /** Stores a text under `key` until `untilMs`. Resolves once the other servers have it. */
   put(key: string, text: string, untilMs: number): Promise<void>
   remove(key: string): void
 }
 
 export interface AcmeEvents extends IssuerEvents {
-  /** An order waits: for the servers of the zone (`dns`), or for the authority (`check`). */
+  /** Emitted when an order waits: for the servers of the zone (`dns`), or for the authority (`check`). */
   progressed: { readonly names: readonly string[]; readonly step: Step }
 }
 
 /**
- * The certificates of an ACME authority, for `certificates` and `challenges` of a `TunnelServer`. `start` after the server: the
- * authority checks names right away. The constructor throws `OPTION_INVALID` for domains that no authority certifies.
+ * The certificates of an ACME authority, for `certificates` and `challenges` of a `TunnelServer`. Call `start` after
+ * the server listens, because the authority checks names at once. The constructor throws `OPTION_INVALID` for domains
+ * that no authority certifies.
  */
 export class AcmeCertificates extends Events<AcmeEvents> implements Certificates, ChallengeResponses {
   readonly #pending = new PendingChallenges(systemClock, () => this.#owner?.sharedAnswers)
@@ -99,7 +101,7 @@ export class AcmeCertificates extends Events<AcmeEvents> implements Certificates
   constructor(options: AcmeCertificatesOptions) {
     super()
     const { store, dns, directory = LETS_ENCRYPT } = options
-    // Orders and hosts of visitors spell names in this way.
+    // Orders and visitors' hosts spell names in this way.
     const domains = options.domains.map(normalName)
     const clock = systemClock
     const { ca, contact, externalAccount, resolvers, addresses, maxOrdersPerOwner, holder } = options
@@ -120,7 +122,7 @@ export class AcmeCertificates extends Events<AcmeEvents> implements Certificates
       contact,
       store,
       clock,
-      // A provider has the zones of the server, and none of its customers'.
+      // A provider has the zones of the server, but not those of custom domains.
       solverFor: names =>
         solver !== undefined && names.every(name => this.#isOwn(name))
           ? solver
@@ -159,13 +161,13 @@ export class AcmeCertificates extends Events<AcmeEvents> implements Certificates
     return this.#pending.tlsCertificate(name)
   }
 
-  /** Orders what is missing, and renews from now on. Resolves when that is in progress. */
+  /** Orders missing certificates, and renews from now on. Resolves when that has begun. */
   async start(owner: NameOwner): Promise<void> {
     this.#owner = owner
     await this.#issuer.start()
   }
 
-  /** Ends the orders in progress, which the next process goes on with. */
+  /** Ends the orders in progress, which the next process continues. */
   stop(): Promise<void> {
     return this.#issuer.stop()
   }

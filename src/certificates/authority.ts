@@ -1,4 +1,4 @@
-// Contract: who issues certificates. The issuer decides when, the authority knows how.
+// Contract: an authority that issues certificates. The issuer decides when to order.
 
 import type { Certificate } from '../certificates.ts'
 
@@ -6,7 +6,7 @@ export interface Wish {
   /** The id under which the certificate is stored. */
   readonly id: string
   readonly names: readonly string[]
-  /** The PEM text of the certificate that the new one follows. */
+  /** The PEM text of the certificate that is being replaced. */
   readonly replaces?: string | undefined
   /** Called before a new order is placed, but not before an open one continues. Rejects to prevent it. */
   readonly admit: () => Promise<void>
@@ -15,7 +15,7 @@ export interface Wish {
 export interface SuggestedWindow {
   readonly startMs: number
   readonly endMs: number
-  /** The time until the next question, in milliseconds. */
+  /** The time in milliseconds until the next question. */
   readonly retryAfterMs: number | undefined
 }
 
@@ -27,6 +27,6 @@ export interface Authority {
    * `retryAfterMs` says when to try again at the earliest.
    */
   obtain(wish: Wish, signal: AbortSignal): Promise<Certificate>
-  /** Returns when the authority wants a certificate (PEM) renewed. `undefined` if it does not say. `cert`: PEM. */
+  /** Returns when the authority wants a certificate renewed. `undefined` if it does not say. `cert`: PEM. */
   suggestedWindow(cert: string): Promise<SuggestedWindow | undefined>
 }

@@ -1,20 +1,20 @@
-// The time that a name waits after a failed order.
+// The pause of a name after a failed order.
 
 /**
- * The first pause: five attempts within the first hour, the limit of Let's Encrypt for failed checks of one name; then a few a
- * day.
+ * The first pause in milliseconds. It allows five attempts in the first hour, Let's Encrypt's limit for failed checks
+ * of one name, and then a few per day.
  */
 const FIRST_MS = 60_000
 const FACTOR = 3
 const LONGEST_MS = 12 * 3_600_000
-/** An authority may ask for more, up to this. */
+/** The longest pause in milliseconds that an authority may ask for. */
 const LONGEST_ASKED_MS = 7 * 86_400_000
-/** The random share of a pause, so that names that failed together do not return together. */
+/** The random share of a pause, so that names that failed together do not retry together. */
 const SPREAD_SHARE = 0.1
 
 /**
- * Returns the pause. `failures`: in a row, this one included. `askedMs`: the wish of the authority. `askedMs`: what the
- * authority wants.
+ * Returns the pause. `failures`: the number in a row, with this one. `askedMs`: the pause that the authority asked
+ * for.
  */
 export function backOffMs(failures: number, askedMs: number | undefined, random: () => number): number {
   const own = Math.min(FIRST_MS * FACTOR ** (failures - 1), LONGEST_MS)

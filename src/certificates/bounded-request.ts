@@ -1,5 +1,6 @@
-// An HTTPS request with bounded time and response, for authorities and DNS providers.
+// Sends an HTTPS request with a limited time and response size, for authorities and DNS providers.
 
+import { messageOf } from '../errors.ts'
 import type { Clock } from './clock.ts'
 
 export interface BoundedRequest {
@@ -20,7 +21,7 @@ export interface BoundedAnswer {
   readonly text: string
 }
 
-/** Rejects with what went wrong in plain words; redirects are responses like any other. */
+/** Sends the request. Rejects with the reason in plain words. Redirects are responses like any other. */
 export async function boundedRequest(url: string, request: BoundedRequest): Promise<BoundedAnswer> {
   const { method = 'GET', headers = {}, body, ca, timeoutMs, maxBytes, signal } = request
   const timeout = AbortSignal.timeout(timeoutMs)
@@ -39,8 +40,8 @@ export async function boundedRequest(url: string, request: BoundedRequest): Prom
     if (signal?.aborted) throw signal.reason
     const { host } = new URL(url)
     if (timeout.aborted) throw new Error(`${host} did not answer within ${timeoutMs} ms`, { cause })
-    const reason = cause instanceof Error ? cause.message : String(cause)
-    // Bun asks the reader: Is the computer able to access the url?
+    const reason = messageOf(cause)
+    // Bun adds a question to the user: Is the computer able to access the url?
     throw new Error(`${host}: ${reason.replace(/\. Is the computer .*$/, '')}`, { cause })
   }
 }
@@ -58,12 +59,15 @@ async function boundedText(response: Response, maxBytes: number): Promise<string
   return Buffer.concat(parts).toString()
 }
 
-/** Milliseconds from now that a `Retry-After` asks for: seconds or a date. `undefined`: none, or none that is valid. */
+/**
+ * Returns the milliseconds until the time in `Retry-After`: seconds or a date. `undefined` if it is missing or
+ * invalid.
+ */
 export function retryAfterMs(headers: Headers, clock: Clock): number | undefined {
   const value = headers.get('retry-after')?.trim()
   if (!value) return undefined
   if (/^[0-9]{1,9}$/.test(value)) return Number(value) * 1_000
-  // Date.parse takes almost anything; a date of HTTP begins with the day of the week.
+  // Date.parse accepts almost anything; an HTTP date begins with the day of the week.
   const date = /^[A-Z][a-z]{2}/.test(value) ? Date.parse(value) : Number.NaN
   return Number.isNaN(date) ? undefined : Math.max(0, date - clock.now())
 }

@@ -1,25 +1,28 @@
-// The right to order for one id, taken from the store and prolonged until it is returned.
+// The exclusive right to order for one id, taken from the store and extended until it is released.
 
 import type { CertificateStore } from '../store.ts'
 import { type Clock, pause } from './clock.ts'
 
 /**
- * The time in milliseconds for which a killed process keeps others from its orders; a living one prolongs its claim three times
- * in that time.
+ * The time in milliseconds after which a killed process's claim ends. A living one extends its claim three times in
+ * that time.
  */
 const CLAIM_MS = 30_000
-/** The time in milliseconds between questions to the store whether the claiming process is done. */
+/** The time in milliseconds between checks whether the claiming process is done. */
 const POLL_MS = 1_000
 
 export interface Claimant {
   readonly store: CertificateStore
   readonly clock: Clock
   readonly holder: string
-  /** Gets what goes wrong while it is held. */
+  /** Called with errors while the claim is held. */
   readonly report: (error: unknown) => void
 }
 
-/** Waits until `holder` may order for `id`; returns what gives the right back. Rejects with the reason of `signal`. */
+/**
+ * Waits until `holder` may order for `id`. Returns a function that releases the claim. Rejects with the reason of
+ * `signal`.
+ */
 export async function takeClaim(
   { store, clock, holder, report }: Claimant,
   id: string,

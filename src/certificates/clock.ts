@@ -1,13 +1,13 @@
-// Contract: the time of day and timers, handed in, so that tests need not wait for days.
+// Contract: the time of day and timers, as a parameter, so that tests need not wait for days.
 
 export interface Clock {
-  /** Milliseconds since 1970: certificates and their renewal are of the calendar. */
+  /** Returns milliseconds since 1970, because certificates use calendar time. */
   now(): number
   /** Runs the task after a while, without keeping the process alive. Returns the function that cancels it. */
   after(ms: number, task: () => void): () => void
 }
 
-/** A longer `setTimeout` fires at once. */
+/** The longest time of a timer in JavaScript; with a longer one it would fire at once. */
 const MAX_TIMER_MS = 2_147_483_647
 
 export const systemClock: Clock = {
@@ -19,7 +19,7 @@ export const systemClock: Clock = {
   },
 }
 
-/** Resolves after a while; rejects with the reason of `signal` when that comes first. */
+/** Resolves after a while. Rejects with the reason of `signal` if that aborts first. */
 export function pause(clock: Clock, ms: number, signal: AbortSignal): Promise<void> {
   return new Promise((resolve, reject) => {
     if (signal.aborted) return reject(signal.reason)

@@ -1,15 +1,15 @@
-// Orders that have to wait, which is not a failure.
+// The errors of orders that must wait, which is not a failure.
 
 import { ERRORS, type ErrorCode, TunnelError } from '../errors.ts'
 import type { StoredRefusal } from '../store.ts'
 
 const AGAIN = ' It is tried again at '
 
-/** An error that does not make the next wait longer. */
+/** An error after which the next pause is not longer. */
 export class Delayed extends TunnelError {
   readonly untilMs: number
 
-  /** Makes the error. `why` may be the message of another error: what to do, and until when, is said only once. */
+  /** Makes the error. `why` may be the message of another error: the next step and the time are only given once. */
   constructor(why: string, untilMs: number, code: ErrorCode = 'CERTIFICATE_DELAYED') {
     const reason = until(AGAIN, until(` ${ERRORS[code].action}`, why))
     super(code, `${reason}${AGAIN}${new Date(untilMs).toISOString()}.`)
@@ -17,7 +17,7 @@ export class Delayed extends TunnelError {
   }
 }
 
-/** The tunnel left while its order waited. This is not a failure: the next visitor of the name asks for its certificate. */
+/** The error if the tunnel left while its order waited. The name's next visitor orders a certificate again. */
 export class Gone extends TunnelError {
   constructor(name: string) {
     const action = 'Its certificate is ordered when a visitor comes to a tunnel of this name.'
@@ -25,7 +25,10 @@ export class Gone extends TunnelError {
   }
 }
 
-/** An order failed before, of this process or another, and the time to wait is not over. It was reported then. */
+/**
+ * The error if an earlier order failed, in this process or another, and its pause is not over. The failure was
+ * already reported.
+ */
 export class Standing extends Delayed {
   readonly refusal: StoredRefusal
 
@@ -35,7 +38,7 @@ export class Standing extends Delayed {
   }
 }
 
-/** Returns the `text` before `mark`, or all of it without one. */
+/** Returns the part of `text` before `mark`, or the whole without one. */
 function until(mark: string, text: string): string {
   const at = text.indexOf(mark)
   return at === -1 ? text : text.slice(0, at)

@@ -4,26 +4,26 @@ import { X509Certificate } from 'node:crypto'
 import { open } from 'node:fs/promises'
 import { createSecureContext } from 'node:tls'
 import type { Certificate, Certificates, ListedCertificate } from '../certificates.ts'
-import { TunnelError, whyUnreadable } from '../errors.ts'
+import { messageOf, optionInvalid, TunnelError, whyUnreadable } from '../errors.ts'
 import { Events } from '../events.ts'
 import { FileWatch } from '../file-watch.ts'
 import { pairFault } from '../x509/pair.ts'
 import { isHostName, normalName, wildcardOf } from './names.ts'
 
-/** Paths of two PEM files. */
+/** The paths of two PEM files. */
 export interface CertificateFile {
   /** The certificate first, then those between it and the root. At most 1 MiB. */
   readonly cert: string
-  /** The path of its private key, not encrypted. At most 1 MiB. */
+  /** The path of the private key, which is not encrypted. At most 1 MiB. */
   readonly key: string
 }
 
 export interface FileCertificatesEvents {
-  /** A pair of files has changed, and the new certificate is served. */
+  /** Emitted when a pair of files has changed, and the new certificate is used. */
   reloaded: { readonly file: CertificateFile; readonly names: readonly string[]; readonly notAfterMs: number }
   /**
-   * Called if a pair has changed and cannot be used (`TLS_INVALID`): the previous certificate is served; or if changes go
-   * unnoticed.
+   * Emitted if a changed pair is unusable (`TLS_INVALID`), so that the earlier certificate is still used; or if
+   * changes may go unnoticed.
    */
   error: TunnelError
 }
@@ -37,23 +37,23 @@ interface Loaded {
 const MAX_FILE_BYTES = 1_048_576
 
 /**
- * The `Certificates` from files. A name that a certificate lists goes before a wildcard that covers it; of two certificates
- * with one name, the file that was given first is served. The first file also serves hellos that name no host, and names that
- * no file covers.
+ * The `Certificates` from files. A name that a certificate lists wins over a wildcard; of two certificates with the
+ * same name, the first given file wins. The first file also serves hellos without a host name, and names that no file
+ * has.
  */
 export class FileCertificates extends Events<FileCertificatesEvents> implements Certificates {
   readonly #files: readonly CertificateFile[]
   readonly #watch: FileWatch
   #loaded: readonly Loaded[] = []
-  /** The faults by file, so that a fault that stays is reported once. */
+  /** The faults by file, so that a lasting fault is reported once. */
   readonly #faults = new Map<CertificateFile, string>()
   #byName: ReadonlyMap<string, Certificate> = new Map()
   #reading: Promise<void> | undefined
   #isStale = false
 
-  /** Rejects with `TLS_INVALID` when one of the pairs cannot be used, with `OPTION_INVALID` for an empty list. */
+  /** Reads the files. Rejects with `TLS_INVALID` if a pair is unusable, and with `OPTION_INVALID` for an empty list. */
   static async open(files: readonly CertificateFile[]): Promise<FileCertificates> {
-    if (files.length === 0) throw new TunnelError('OPTION_INVALID', 'No certificate files are given.')
+    if (files.length === 0) throw optionInvalid('No certificate files are given.')
     const certificates = new FileCertificates(files)
     try {
       certificates.#serve(await Promise.all(files.map(load)))
@@ -67,7 +67,7 @@ export class FileCertificates extends Events<FileCertificatesEvents> implements 
   private constructor(files: readonly CertificateFile[]) {
     super()
     this.#files = files
-    // Before they are read: what is written from here on is noticed.
+    // Before the files are read, so that all later changes are noticed.
     this.#watch = new FileWatch(
       files.flatMap(({ cert, key }) => [cert, key]),
       () => void this.reload(),
@@ -89,7 +89,7 @@ export class FileCertificates extends Events<FileCertificatesEvents> implements 
     return this.#loaded.map(({ names, notAfterMs }) => ({ names, notAfterMs }))
   }
 
-  /** Reads all files now, as it does by itself when they change. Faults are `error` events: it does not reject. */
+  /** Reads all files now, as it also does when they change. Faults are `error` events: it does not reject. */
   async reload(): Promise<void> {
     this.#isStale = true
     this.#reading ??= this.#readAll().finally(() => {
@@ -98,13 +98,13 @@ export class FileCertificates extends Events<FileCertificatesEvents> implements 
     return this.#reading
   }
 
-  /** Stops watching. Certificates that were read are served on. */
+  /** Stops watching. The certificates are still used. */
   close(): void {
     this.#watch.stop()
   }
 
   async #readAll(): Promise<void> {
-    // A file that changed during the read may be incomplete.
+    // A file that changed while it was read may be incomplete.
     while (this.#isStale) {
       this.#isStale = false
       const before = this.#loaded
@@ -117,7 +117,7 @@ export class FileCertificates extends Events<FileCertificatesEvents> implements 
     }
   }
 
-  /** Returns the certificate to serve from now on: the new one if it is valid, otherwise the previous one. */
+  /** Returns the certificate to use from now on: the new one if it is valid, otherwise the earlier one. */
   async #read(file: CertificateFile, before: Loaded): Promise<Loaded> {
     try {
       const now = await load(file)
@@ -150,13 +150,10 @@ async function load(file: CertificateFile): Promise<Loaded> {
   const fault = pairFault(cert, key)
   if (fault !== undefined) throw invalid(`${file.cert}, ${file.key}: ${fault}`)
   try {
-    // The whole chain, by the library that will use it.
+    // Checks the whole chain with the library that will use it.
     createSecureContext({ cert, key })
   } catch (cause) {
-    throw invalid(
-      `${file.cert} cannot be used: ${cause instanceof Error ? cause.message : String(cause)}.`,
-      cause,
-    )
+    throw invalid(`${file.cert} cannot be used: ${messageOf(cause)}.`, cause)
   }
   const { subjectAltName = '', validTo } = new X509Certificate(cert)
   return { certificate: { cert, key }, names: namesOf(subjectAltName), notAfterMs: Date.parse(validTo) }
@@ -173,7 +170,10 @@ async function read(path: string): Promise<string> {
   }
 }
 
-/** Returns the host names and wildcards of `DNS:a.test, DNS:*.b.test, IP Address:127.0.0.1`. Hellos name no addresses. */
+/**
+ * Returns the host names and wildcards in `DNS:a.test, DNS:*.b.test, IP Address:127.0.0.1`. Hellos contain no
+ * addresses.
+ */
 function namesOf(alternatives: string): readonly string[] {
   return alternatives
     .split(', ')

@@ -1,8 +1,9 @@
-// Certificates that are ordered when they are needed and renewed before they end: when, how often, for which names.
+// Orders certificates when they are needed, and renews them before they expire: decides when, how often, and for
+// which names.
 
 import { X509Certificate } from 'node:crypto'
 import type { Certificate, Certificates, ListedCertificate } from '../certificates.ts'
-import { ERRORS, type ErrorCode, TunnelError } from '../errors.ts'
+import { ERRORS, type ErrorCode, optionInvalid, TunnelError } from '../errors.ts'
 import { Events } from '../events.ts'
 import type { CertificateStore, OrderLimits, StoredCertificate, StoredRefusal } from '../store.ts'
 import type { Authority } from './authority.ts'
@@ -13,33 +14,32 @@ import { Delayed, Gone, Standing } from './delayed.ts'
 import { type Kept, KeptCertificates } from './kept.ts'
 import { isCertifiable, normalName, wildcardOf } from './names.ts'
 import { type RenewalTimes, renewalTimes } from './renewal-times.ts'
-import { Rounds } from './rounds.ts'
+import { Rounds, Slots } from './rounds.ts'
 import { Shares } from './shares.ts'
-import { Slots } from './slots.ts'
 
 export interface IssuerOptions {
   readonly authority: Authority
   readonly store: CertificateStore
   readonly clock: Clock
   /**
-   * Certificates to have at all times, each with its names, `*.tunnel.example` among them. They are ordered at the start
-   * and renewed without limit. The first is also for hellos that name no host. Default none.
+   * The certificates to have at all times, each with its names, `*.tunnel.example` among them. They are ordered at
+   * the start and renewed without limit. The first is also for hellos that name no host. Default none.
    */
   readonly always?: readonly (readonly string[])[]
   /**
-   * Whether `name` may have a certificate of its own, ordered when a visitor asks for it first, and renewed while this
-   * returns `true`. Called before anything is spent on a name: a server returns `true` while a tunnel has it. Default: no
-   * name.
+   * Whether `name` may have a certificate of its own, ordered when a visitor asks for it first, and renewed while
+   * this returns `true`. Called before any request for a name: a server returns `true` while a tunnel has it.
+   * Default: no name.
    */
   readonly isAllowed?: (name: string) => boolean | Promise<boolean>
   /**
-   * Returns why no order for a name is made now, although it is allowed. `undefined` if it may be made. Asked before each
-   * order.
+   * Returns why no order for a name may be made now, although it is allowed. `undefined` if it may. Called before
+   * each order.
    */
   readonly refusalOf?: (name: string) => Promise<TunnelError | undefined>
   /**
-   * Returns the owner of a name, for `maxOrdersPerOwner`. `undefined` if its orders are not counted per owner, which is the
-   * default. Default: the same.
+   * Returns the owner of a name, for `maxOrdersPerOwner`. `undefined`, the default, if its orders are not counted per
+   * owner.
    */
   readonly ownerOf?: (name: string) => string | undefined
   /**
@@ -48,13 +48,16 @@ export interface IssuerOptions {
    */
   readonly maxOrdersPerOwner?: number
   /**
-   * The time that a handshake waits for an order. Default 30,000 ms, about what browsers wait; then `CERTIFICATE_DELAYED`,
-   * while the order goes on.
+   * The time that a handshake waits for an order. Default 30,000 ms, about as long as browsers wait. If exceeded:
+   * `CERTIFICATE_DELAYED`, while the order continues.
    */
   readonly maxWaitMs?: number
-  /** Handshakes that wait for orders. Default 1,000, a few KB each; more get `CERTIFICATE_DELAYED`. */
+  /**
+   * The maximum number of handshakes that wait for orders. Default 1,000, a few KB each. Further ones get
+   * `CERTIFICATE_DELAYED`.
+   */
   readonly maxWaiting?: number
-  /** Orders in progress at once. Default 8: a turn of the account's nonces each; more wait in line. */
+  /** The maximum number of orders in progress. Default 8. Further ones wait. */
   readonly maxUnderWay?: number
   /**
    * The maximum number of on-demand certificates in memory. Default 5,000, about 11 KB each with the TLS context; others are
@@ -62,28 +65,34 @@ export interface IssuerOptions {
    */
   readonly maxKept?: number
   /**
-   * Orders that may be started for one name within 24 hours. Default 10; more get `CERTIFICATE_DELAYED`. 0: any number.
+   * The maximum number of orders for one name within 24 hours. Default 10. Further ones get `CERTIFICATE_DELAYED`. 0:
+   * no limit.
    */
   readonly maxOrdersPerName?: number
   /**
-   * Orders that may be started for all names within 3 hours. Default 250; more get `CERTIFICATE_DELAYED`. A fifth more is for
-   * `always` and renewals alone, so that tunnels do not use up theirs: together the 300 of Let's Encrypt. 0: any number.
+   * The maximum number of orders for all names within 3 hours. Default 250. Further ones get `CERTIFICATE_DELAYED`. A
+   * fifth more is reserved for `always` and renewals, so that tunnels do not use it up: together the 300 of Let's
+   * Encrypt. 0: no limit.
    */
   readonly maxOrders?: number
   /**
-   * The name of this process, for claims in a shared store. Default: a random one. With one that stays the same over restarts,
-   * and that no other process has, a start after a kill need not wait until the claims of the killed process end (30 s).
+   * The name of this process, for claims in a shared store. Default: a random one. With a name that stays the same
+   * across restarts and that no other process has, a start after a kill need not wait until the claims of the killed
+   * process end (30 s).
    */
   readonly holder?: string
   readonly random?: () => number
 }
 
 export interface IssuerEvents {
-  /** A certificate was ordered and saved; of `always` also by another process, once an order here had failed. */
+  /**
+   * Emitted when a certificate was ordered and saved; for `always`, also by another process after an order here had
+   * failed.
+   */
   issued: { readonly names: readonly string[]; readonly notAfterMs: number; readonly isRenewal: boolean }
   /**
-   * An order failed; the next attempt comes at `untilMs` at the earliest. With `hasCertificate` the one that is there goes
-   * on serving. Of `always` also when an earlier process, or another one, failed, and its time to wait is not over.
+   * Emitted when an order failed. The next attempt is not before `untilMs`. With `hasCertificate`, the existing one
+   * is still used. For `always`, also if an earlier process, or another one, failed and its pause is not over.
    */
   failed: {
     readonly names: readonly string[]
@@ -91,28 +100,28 @@ export interface IssuerEvents {
     readonly untilMs: number
     readonly hasCertificate: boolean
   }
-  /** Called for a failure that no caller gets: the store could not be read for renewals. */
+  /** Emitted for a failure that no caller gets: the store could not be read for renewals. */
   error: TunnelError
 }
 
 const DAY_MS = 86_400_000
-/** The store is looked at this often at least, whatever timers and clocks do in the meantime. */
+/** The longest time in milliseconds between checks of the store, in case timers or clocks misbehave. */
 const LONGEST_SLEEP_MS = 12 * 3_600_000
-/** Certificates looked at in one go. */
+/** The number of certificates that are checked at once. */
 const BATCH = 32
 const REREAD_MS = 60_000
-/** Authorities end orders after a week, and a name that was not asked for since begins again. */
+/** The time in milliseconds after which an unfinished order is forgotten: authorities end orders after a week. */
 const OLDEST_MS = 7 * DAY_MS
 const MAX_RESUMED = 1_000
 
-/** The time in milliseconds after a refusal: its reason may go soon, while an existing certificate is valid for a month. */
+/** The pause in milliseconds after a refusal, whose reason may end soon. */
 const REFUSED_MS = 60_000
 const REFUSED_RENEWAL_MS = 6 * 3_600_000
 
 /** The share of `maxOrders` that is reserved for the server's own certificates and for renewals. */
 const RESERVED_SHARE = 1 / 5
 
-/** The `Certificates` from an authority. `start` after the server listens: checks come in right away. */
+/** The `Certificates` of an authority. Call `start` after the server listens, because checks come at once. */
 export class Issuer extends Events<IssuerEvents> implements Certificates {
   readonly #options: IssuerOptions
   readonly #store: CertificateStore
@@ -129,7 +138,7 @@ export class Issuer extends Events<IssuerEvents> implements Certificates {
   /** The certificates of `always`, by id and by each of their names. */
   readonly #always = new Map<string, readonly string[]>()
   readonly #idOfName = new Map<string, string>()
-  /** The missing certificates of `always` by id, with the time until which they wait, as `failed` said. */
+  /** The missing certificates of `always` by id, with the time until which they wait, as in `failed`. */
   readonly #missing = new Map<string, number>()
   readonly #underWay = new Map<string, Promise<Certificate>>()
   readonly #stopped = new AbortController()
@@ -180,8 +189,8 @@ export class Issuer extends Events<IssuerEvents> implements Certificates {
   }
 
   /**
-   * Goes on with what an earlier process started, orders what is missing of `always`, and renews from now on. Resolves when
-   * all of it has been looked at once, not when orders are done.
+   * Continues what an earlier process started, orders missing certificates of `always`, and renews from now on.
+   * Resolves when everything was checked once, before the orders are done.
    */
   async start(): Promise<void> {
     await this.#resume()
@@ -198,7 +207,7 @@ export class Issuer extends Events<IssuerEvents> implements Certificates {
   #addAlways(names: readonly string[]): void {
     const wrong = names.find(name => !isCertifiable(name.replace(/^\*\./, '')))
     if (wrong !== undefined || names.length === 0)
-      throw new TunnelError('OPTION_INVALID', `${wrong ?? 'An empty list'} cannot have a certificate.`)
+      throw optionInvalid(`${wrong ?? 'An empty list'} cannot have a certificate.`)
     const id = names.join(',')
     this.#always.set(id, names)
     for (const name of names) this.#idOfName.set(name, id)
@@ -235,7 +244,7 @@ export class Issuer extends Events<IssuerEvents> implements Certificates {
       })
       return await Promise.race([this.#wanted(id, isAllowed), late])
     } catch (error) {
-      // Visitors then read the true reason: expired.
+      // Visitors then see the true reason: expired.
       if (expired !== undefined) return expired.certificate
       throw error
     } finally {
@@ -253,12 +262,12 @@ export class Issuer extends Events<IssuerEvents> implements Certificates {
     return this.#ordered(id, this.#always.get(id) ?? [id])
   }
 
-  /** Makes one order for each id at a time, shared by all callers. */
+  /** Makes an order, one for each id at a time, which all callers share. */
   #ordered(id: string, names: readonly string[], earlier?: StoredCertificate): Promise<Certificate> {
     const running = this.#underWay.get(id)
     if (running !== undefined) return running
     const order = this.#order(id, names, earlier).finally(() => this.#underWay.delete(id))
-    // Its failure has been reported; it need not have a waiting handshake.
+    // Its failure was reported, and possibly no handshake waits for it.
     order.catch(() => {})
     this.#underWay.set(id, order)
     return order
@@ -270,7 +279,7 @@ export class Issuer extends Events<IssuerEvents> implements Certificates {
     let refusal = await this.#pastRefusal(id)
     const release = await takeClaim(this.#claimant, id, this.#stopped.signal)
     try {
-      // If another process had the claim, its order is done, or has failed, as the next one would.
+      // If another process had the claim, its order is done, or has failed as ours would.
       const found = await this.#usable(id, earlier)
       if (found !== undefined) return found
       refusal = await this.#pastRefusal(id)
@@ -285,14 +294,14 @@ export class Issuer extends Events<IssuerEvents> implements Certificates {
     }
   }
 
-  /** Returns how the last order was refused, if the time to wait is over. Throws `Standing` while it is not. */
+  /** Returns the refusal of the last order, if its pause is over. Throws `Standing` if not. */
   async #pastRefusal(id: string): Promise<StoredRefusal | undefined> {
     const refusal = await this.#store.refusal(id)
     if (refusal !== undefined && refusal.untilMs > this.#clock.now()) throw new Standing(refusal)
     return refusal
   }
 
-  /** Returns the stored certificate, unless it has ended or is the one to replace. */
+  /** Returns the stored certificate, unless it has expired or is the one to replace. */
   async #usable(id: string, earlier: StoredCertificate | undefined): Promise<Certificate | undefined> {
     const stored = await this.#store.certificate(id)
     if (stored === undefined || stored.notAfterMs <= this.#clock.now()) return undefined
@@ -305,7 +314,7 @@ export class Issuer extends Events<IssuerEvents> implements Certificates {
     earlier: StoredCertificate | undefined,
   ): Promise<Certificate> {
     const { authority } = this.#options
-    // The order may have waited in line.
+    // The order may have waited for a place.
     this.#stopped.signal.throwIfAborted()
     const refused = this.#always.has(id) ? undefined : await this.#options.refusalOf?.(id)
     if (refused !== undefined) {
@@ -326,10 +335,10 @@ export class Issuer extends Events<IssuerEvents> implements Certificates {
     return this.#keep(stored)
   }
 
-  /** A renewal is not a new name: it counts in the total alone. */
+  /** Counts an order. A renewal only counts in the total, because its name is not new. */
   async #admit(id: string, isRenewal: boolean): Promise<void> {
     const isOnDemand = !isRenewal && !this.#always.has(id)
-    // The order has waited for others, and for the authority. A name without an owner would not count for one.
+    // The order has waited for others and for the authority. A name without an owner would count for none.
     const isGone = isOnDemand && !(await this.#mayHave(id))
     const nowMs = this.#clock.now()
     if (isGone) throw new Gone(id)
@@ -337,7 +346,7 @@ export class Issuer extends Events<IssuerEvents> implements Certificates {
     const freeAtMs = owner === undefined ? undefined : this.#shares.freeAtMs(owner, nowMs)
     if (freeAtMs !== undefined)
       throw new Delayed(`Enough certificates were ordered for whose name ${id} is.`, freeAtMs)
-    // Counted first: others are admitted while the store writes.
+    // Counted first, because other orders are admitted while the store writes.
     if (owner !== undefined) this.#shares.count(owner, nowMs)
     const limits = isOnDemand ? this.#limits : this.#reservedLimits
     const untilMs = await this.#store.admitOrder(id, nowMs, limits)
@@ -385,16 +394,16 @@ export class Issuer extends Events<IssuerEvents> implements Certificates {
     return earlier !== undefined && earlier.notAfterMs > this.#clock.now()
   }
 
-  /** Reports for `always` a failure before this process started, or in another one. */
+  /** Reports a failure of `always` before this process started, or in another one. */
   #tell(id: string, names: readonly string[], { code, message, untilMs }: StoredRefusal): void {
     if (this.#missing.get(id) === untilMs) return
     this.#missing.set(id, untilMs)
-    // The store may be of another version.
+    // Another version may have written to the store.
     const error = new TunnelError(Object.hasOwn(ERRORS, code) ? (code as ErrorCode) : 'INTERNAL', message)
     this.emit('failed', { names, error, untilMs, hasCertificate: false })
   }
 
-  /** The orders of an earlier process, whose names were allowed at that time. */
+  /** Continues the orders of an earlier process, whose names were allowed at that time. */
   async #resume(): Promise<void> {
     await this.#prune()
     for (const { id, names } of await this.#store.orders(MAX_RESUMED)) {
@@ -410,14 +419,14 @@ export class Issuer extends Events<IssuerEvents> implements Certificates {
 
   async #continue(id: string, names: readonly string[]): Promise<void> {
     try {
-      // An order of a renewal: the certificate that is to be replaced is not a reason to stop.
+      // A renewal: the certificate to be replaced is no reason to stop.
       await this.#ordered(id, names, await this.#store.certificate(id))
     } catch {
       // Reported as `failed`.
     }
   }
 
-  /** Orders missing and due certificates. Returns when to call it again. */
+  /** Orders missing and due certificates. Returns the time of the next call. */
   async #work(): Promise<number> {
     const nowMs = this.#clock.now()
     if (nowMs - this.#prunedAtMs > DAY_MS) await this.#prune()
@@ -442,7 +451,7 @@ export class Issuer extends Events<IssuerEvents> implements Certificates {
       const stored = await this.#store.certificate(id)
       if (stored !== undefined) await this.#renewIfDue(stored)
     } catch (error) {
-      // One certificate that cannot be read must not keep the others from being renewed.
+      // One unreadable certificate must not keep the others from being renewed.
       this.#report(error)
       const laterMs = this.#clock.now() + DAY_MS
       await this.#store.reschedule(id, { renewAtMs: laterMs, lookAtMs: laterMs })
@@ -466,14 +475,14 @@ export class Issuer extends Events<IssuerEvents> implements Certificates {
     const refusal = await this.#store.refusal(id)
     const refusedUntilMs = refusal?.untilMs ?? 0
     const isWanted = isAlways || (names.length === 1 && (await this.#mayHave(id)))
-    // A certificate that has taken its place by then has times of its own.
+    // A certificate that has replaced it since has times of its own.
     const againMs = isWanted ? Math.max(refusedUntilMs, nowMs + REREAD_MS) : nowMs + DAY_MS
     const lookAtMs = isAlways ? againMs : Math.min(againMs, notAfterMs)
     await this.#store.reschedule(id, { ...times, lookAtMs })
     if (isWanted && refusedUntilMs <= nowMs) void this.#ordered(id, names, stored)
   }
 
-  /** Reads a certificate again that another process may have renewed. The handshake does not wait for it. */
+  /** Reads a certificate again, which another process may have renewed. The handshake does not wait for it. */
   #reread(id: string, kept: Kept): void {
     kept.rereadAtMs = this.#clock.now() + REREAD_MS
     this.#store.certificate(id).then(
@@ -484,7 +493,7 @@ export class Issuer extends Events<IssuerEvents> implements Certificates {
     )
   }
 
-  /** The same certificate stays the same object: what is made of it is kept by identity. */
+  /** Caches a certificate. An unchanged one stays the same object, because TLS contexts are cached by it. */
   #keep({ id, names, cert, key, notAfterMs, renewAtMs }: StoredCertificate): Certificate {
     if (this.#missing.delete(id)) this.emit('issued', { names, notAfterMs, isRenewal: false })
     const known = this.#kept.get(id)?.certificate
@@ -506,7 +515,7 @@ function lifetimeOf(pem: string): { readonly notBeforeMs: number; readonly notAf
   return { notBeforeMs: Date.parse(validFrom), notAfterMs: Date.parse(validTo) }
 }
 
-/** Errors of an authority say when they may be tried again. */
+/** Returns the time after which an error of an authority allows another attempt. */
 function retryAfterOf(error: TunnelError): number | undefined {
   return 'retryAfterMs' in error && typeof error.retryAfterMs === 'number' ? error.retryAfterMs : undefined
 }

@@ -1,11 +1,11 @@
-// Certificates in memory, for handshakes: a bounded number, the least used go first.
+// A cache of certificates for handshakes. The least used are removed first.
 
 import type { Certificate } from '../certificates.ts'
 
 export interface Kept {
   readonly certificate: Certificate
   readonly notAfterMs: number
-  /** The time from which the store may have a newer one, of this process or another. */
+  /** The time from which the store may have a newer one, from this process or another. */
   rereadAtMs: number
 }
 
@@ -14,7 +14,7 @@ export class KeptCertificates {
   readonly #pinned: ReadonlySet<string>
   readonly #byId = new Map<string, Kept>()
 
-  /** Makes the cache. `pinned`: ids that always stay; they do not count. */
+  /** Makes the cache. `pinned`: the ids that always stay, and do not count. */
   constructor(max: number, pinned: ReadonlySet<string>) {
     this.#max = max + pinned.size
     this.#pinned = pinned
@@ -40,7 +40,7 @@ export class KeptCertificates {
     }
   }
 
-  /** All of them, by id. */
+  /** Returns all entries. */
   entries(): readonly (readonly [id: string, kept: Kept])[] {
     return [...this.#byId]
   }

@@ -1,4 +1,4 @@
-// When a certificate is renewed: when its authority says (RFC 9773), otherwise at two thirds of its lifetime.
+// When to renew a certificate: when its authority says so (RFC 9773), otherwise after two thirds of its lifetime.
 
 import type { StoredCertificate } from '../store.ts'
 import type { SuggestedWindow } from './authority.ts'
@@ -15,17 +15,19 @@ const ASK_AGAIN_MS = 6 * 3_600_000
 const MIN_ASK_AGAIN_MS = 60_000
 const MAX_ASK_AGAIN_MS = 24 * 3_600_000
 /**
- * The share of the lifetime after which renewal begins without advice, spread over a twentieth, so that certificates of one day
- * are not renewed at one moment.
+ * The share of the lifetime after which renewal begins without advice. It is spread over a twentieth, so that
+ * certificates of one day are not renewed at one moment.
  */
 const FALLBACK_SHARE = 2 / 3
 const SPREAD_SHARE = 1 / 20
-/** The share of the lifetime after which renewal begins whatever is advised: a twentieth is left for attempts that fail. */
+/**
+ * The share of the lifetime after which renewal begins whatever the advice: a twentieth is left for failed attempts.
+ */
 const LATEST_SHARE = 19 / 20
 
 /**
- * Returns the times for a certificate whose authority said `suggested`, or could not be asked. `earlier`: what was decided
- * before; the same window keeps its moment, or each look would draw a new one.
+ * Returns the times for a certificate. `suggested`: the authority's advice, if it could be asked. `earlier`: the last
+ * result. The same window keeps its moment; otherwise each call would choose another one.
  */
 export function renewalTimes(
   { notBeforeMs, notAfterMs }: Lifetime,

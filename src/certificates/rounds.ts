@@ -1,4 +1,5 @@
-// Work that comes back at a time it says itself, or earlier when something happens: one round at a time, one timer.
+// Repeats work at a time that the work itself returns, or earlier after an event: one round at a time, with one
+// timer.
 
 import type { Clock } from './clock.ts'
 
@@ -22,13 +23,13 @@ export class Rounds {
     this.#report = report
   }
 
-  /** A round now; the one in progress if there is one. */
+  /** Runs a round now. If one is in progress, waits for it. */
   run(): Promise<void> {
     this.#running ??= this.#round()
     return this.#running
   }
 
-  /** A round at `atMs`, in a second at the earliest, unless an earlier one is planned. */
+  /** Plans a round at `atMs`, not sooner than in a second, unless an earlier one is planned. */
   wake(atMs: number): void {
     if (this.#isStopped || (this.#plannedMs !== undefined && this.#plannedMs <= atMs)) return
     this.#cancel?.()
@@ -40,7 +41,7 @@ export class Rounds {
     })
   }
 
-  /** No further round; resolves when the one in progress is over. */
+  /** Ends the rounds. Resolves when the one in progress is over. */
   async stop(): Promise<void> {
     this.#isStopped = true
     this.#cancel?.()
@@ -57,5 +58,28 @@ export class Rounds {
     }
     this.#running = undefined
     this.wake(nextMs)
+  }
+}
+
+/** A number of places; a caller that finds none free waits in line. */
+export class Slots {
+  #free: number
+  readonly #line: (() => void)[] = []
+
+  constructor(count: number) {
+    this.#free = count
+  }
+
+  /** Runs `body` in a place. */
+  async run<Result>(body: () => Promise<Result>): Promise<Result> {
+    if (this.#free > 0) this.#free--
+    else await new Promise<void>(resolve => this.#line.push(resolve))
+    try {
+      return await body()
+    } finally {
+      const next = this.#line.shift()
+      if (next === undefined) this.#free++
+      else next()
+    }
   }
 }

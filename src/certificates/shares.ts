@@ -1,12 +1,12 @@
-// How many certificates are ordered for one owner of names, so that none uses up what all owners have together.
+// Counts orders for each owner of names, so that none uses up the limit of all owners.
 
-/** Owners in memory before those whose window is over are looked for. */
+/** The number of owners in memory above which those whose window is over are removed. */
 const FIRST_SWEEP = 1_024
 
 export class Shares {
   readonly #most: number
   readonly #windowMs: number
-  /** The times of the last orders, the oldest first. */
+  /** The times of the last orders by owner, the oldest first. */
   readonly #orders = new Map<string, number[]>()
   #sweepAt = FIRST_SWEEP
 

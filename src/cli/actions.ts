@@ -1,4 +1,4 @@
-// The actions of the commands: their code is loaded when the command is given.
+// The actions of the commands. The code of each is loaded when the command is given.
 
 import type { Command } from 'commander'
 import type { AdminSettings } from './commands/admin.ts'
@@ -51,12 +51,12 @@ export interface Actions {
 
 /** The environment of the commands. */
 export interface Stage {
-  /** Chooses the output, and begins. */
+  /** Chooses the output, and begins the run. */
   readonly start: (wish: OutputWish) => Promise<Run>
   readonly write: (text: string) => void
   /** Writes to standard error. */
   readonly log: (text: string) => void
-  /** The signal that is aborted when the user wants it to end. */
+  /** The signal that is aborted when the user wants the command to end. */
   readonly stop: AbortSignal
   readonly ended: (exitCode: number) => void
 }
@@ -138,7 +138,7 @@ export function createActions({ start, write, log, stop, ended }: Stage): Action
   }
 }
 
-/** Breaks lines between words on a terminal. */
+/** Returns a writer that breaks lines between words on a terminal. */
 function broken(write: (text: string) => void): (text: string) => void {
   if (!process.stdout.isTTY) return write
   const columns = process.stdout.columns || 80
@@ -151,7 +151,7 @@ function broken(write: (text: string) => void): (text: string) => void {
     )
 }
 
-/** The environment of the commands about logins. */
+/** Returns the environment of the commands about logins. */
 async function loginIo(write: (text: string) => void): Promise<LoginIo> {
   const { Logins } = await import('./settings/logins.ts')
   return {

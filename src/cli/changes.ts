@@ -1,4 +1,4 @@
-// Makes changes one at a time: those asked for in the meantime are made after it, together.
+// Makes changes one at a time. Those requested during a change are made after it, together.
 
 export class Changes {
   readonly #make: (superseded: AbortSignal) => Promise<void>
@@ -8,8 +8,9 @@ export class Changes {
   #superseding = new AbortController()
 
   /**
-   * Makes the queue. Nothing is made before `begin`. `make` gets a signal that is aborted when another change is asked for:
-   * what may take long, such as a server that is away, should not be waited for then. `failed` gets what `make` rejects with.
+   * Makes the queue. Nothing is changed before `begin`. `make` gets a signal that is aborted when another change is
+   * requested: stop waiting then for anything slow, such as a server that is away. `failed` gets the errors of
+   * `make`.
    */
   constructor(make: (superseded: AbortSignal) => Promise<void>, failed: (error: unknown) => void) {
     this.#make = make

@@ -1,5 +1,5 @@
-// Where the documentation is. Messages name its pages by their path, docs/….md. A release is built with the page's URL in place of
-// each such path (tools/repository.ts).
+// Where the documentation is. Messages name pages by their path, docs/….md; a release contains the page's URL in
+// place of each path (tools/repository.ts).
 
 import { existsSync } from 'node:fs'
 import { dirname } from 'node:path'
@@ -8,7 +8,10 @@ import { fileURLToPath } from 'node:url'
 const ERRORS: string = 'docs/errors.md'
 const isOnline = ERRORS.startsWith('https:')
 
-/** The folder of the pages. Without a release, from `src/cli` in a clone, from `dist/src/cli` in a package. */
+/**
+ * The folder of the pages. Outside of a release: two folders above `src/cli` in a clone, or above `dist/src/cli` in a
+ * package.
+ */
 export const DOCUMENTATION: string = isOnline ? dirname(ERRORS) : folder()
 
 function folder(): string {
@@ -16,7 +19,10 @@ function folder(): string {
   return places.find(place => existsSync(place)) ?? 'docs'
 }
 
-/** A message with the pages that it names where this installation has them; the others keep their path in the repository. */
+/**
+ * Returns a message with the paths of pages as this installation has them. Pages that it lacks keep their path in the
+ * repository.
+ */
 export function withPages(message: string, folder: string = DOCUMENTATION): string {
   return message.replace(/(?<!\/)\bdocs\/([\w-]+\.md)\b/g, (path, page) =>
     existsSync(`${folder}/${page}`) ? `${folder}/${page}` : path,

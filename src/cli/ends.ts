@@ -1,4 +1,4 @@
-// The two ends of a tunnel as the commands use them: the seam to TunnelServer and TunnelClient.
+// The two ends of a tunnel in the form that commands use: the boundary to TunnelServer and TunnelClient.
 
 import type {
   ConnectOptions,
@@ -11,7 +11,7 @@ import type {
 } from '../client/options.ts'
 import type { Tunnel } from '../client/tunnels/tunnel.ts'
 import type { JwtTokenConfig, RateConfig, ServerConfigOptions } from '../config/server-config.ts'
-import { TunnelError } from '../errors.ts'
+import { optionInvalid, TunnelError } from '../errors.ts'
 import type { Guard } from '../plugin.ts'
 import type { TunnelServerEvents, TunnelServerOptions } from '../server/settings/options.ts'
 import type { SharedRates } from '../shared-rates.ts'
@@ -33,9 +33,8 @@ export interface ClientEnd {
   forward(port: number): void
   isConnected(): boolean
   probe(): Promise<boolean | undefined>
-  /** The round trip to the server, in milliseconds. 0: not measured. */
+  /** The round trip to the server, in milliseconds. 0 before it is measured. */
   readonly roundTripMs: number
-  /** The URL of the inspector. `undefined` if the client has none. */
   readonly inspectorUrl: string | undefined
   getTunnelUrl(): string
   getSubdomain(): string
@@ -48,11 +47,10 @@ export interface ClientEnd {
 export interface ServerEnd {
   start(): Promise<void>
   stop(): Promise<void>
-  /** Stops as one that another program has replaced. */
+  /** Stops after another program took over. */
   handOver(): Promise<void>
-  /** The descriptors of the sockets that listen. */
   readonly descriptors: readonly number[]
-  /** Takes over what can change while it runs. */
+  /** Applies the options that can change while the server runs. */
   reload(options: TunnelServerOptions): Promise<void>
   readonly port: number
   readonly tlsPort: number | undefined
@@ -65,19 +63,22 @@ export interface ServerEnd {
   ): () => void
 }
 
-/** Makes a client, whose code is loaded when a command needs it: `--help` and a typing error respond without. */
+/** Makes a client. Its code is loaded only when a command needs it, so `--help` and usage errors do not load it. */
 export async function createClient(options: TunnelClientOptions): Promise<ClientEnd> {
   const { TunnelClient } = await import('../tunnel-client.ts')
   return new TunnelClient(options)
 }
 
-/** Whether the server takes a client with these options. Rejects with why not. */
+/** Checks whether the server accepts a client with these options. Rejects with the reason if not. */
 export async function reachServer(options: TunnelClientOptions): Promise<void> {
   const { reach } = await import('../client/reach/reach.ts')
   await reach(options)
 }
 
-/** The command that continues with Bun: with `--package` npx fetches only Bun, and finds the program where it is installed. */
+/**
+ * The command that continues with Bun: with `--package`, npx only fetches Bun, and the program runs where it is
+ * installed.
+ */
 const GO_ON =
   'Install Bun 1.4 or newer (https://bun.sh), or run: npx --yes --package bun localtunnels, with the same options. With --server, a client also runs on Node 20.'
 
@@ -91,7 +92,7 @@ export async function createServer(options: ServerConfigOptions): Promise<Server
   return new TunnelServer(await withGuards(options))
 }
 
-/** Adds the guards that clients can ask for, and the issuers that the operator has listed. */
+/** Adds the guards that clients may ask for, and the operator's issuers. */
 export async function withGuards({
   jwtIssuers = [],
   login = new Map(),
@@ -126,7 +127,10 @@ export async function withGuards({
   }
 }
 
-/** The last one, and what it was made of: tokens that it has verified stay so when a reload changes something else. */
+/**
+ * The last token reader, and the rules it was made of. Verified tokens stay valid when a reload changes something
+ * else.
+ */
 let lastReader: { readonly rules: string; readonly reader: TokenReader } | undefined
 
 async function readerOf(configs: readonly JwtTokenConfig[]): Promise<TokenReader> {
@@ -151,9 +155,6 @@ async function ratesOf(
   return rates.map(({ shared, ...one }) => {
     if (!shared) return rate(one)
     if (sharedRates !== undefined) return rate({ ...one, shared: sharedRates })
-    throw new TunnelError(
-      'OPTION_INVALID',
-      'A rate that is shared needs a cluster from the start: cluster.url, or --cluster.',
-    )
+    throw optionInvalid('A rate that is shared needs a cluster from the start: cluster.url, or --cluster.')
   })
 }

@@ -1,8 +1,8 @@
-// The exit codes of the process: documented in docs/cli.md, public like the error codes.
+// The exit codes of the process, documented in docs/cli.md and public like the error codes.
 
 import type { ErrorCode } from '../errors.ts'
 
-/** The exit codes; 130 and 143 are what shells expect of a program that Ctrl+C or SIGTERM ended at once. */
+/** The exit codes. Shells expect 130 and 143 from a program that Ctrl+C or SIGTERM ended at once. */
 export const EXIT = {
   ok: 0,
   unexpected: 1,

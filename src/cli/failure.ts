@@ -1,8 +1,8 @@
-// The text for a user whose command fails: one line with a code, in the words of the command line.
+// The error message for a user whose command failed: one line with a code, in the words of the command line.
 
 import { inspect } from 'node:util'
 import { type Command, CommanderError } from 'commander'
-import { TunnelError } from '../errors.ts'
+import { messageOf, optionInvalid, TunnelError } from '../errors.ts'
 import { nearest } from '../option-names.ts'
 import { pageOf, withPages } from './documentation.ts'
 import { EXIT, exitCodeOf } from './exit-codes.ts'
@@ -17,11 +17,11 @@ export interface Failed {
   readonly chosen: ChosenOutput | undefined
   readonly log: Sink
   readonly words: readonly string[]
-  /** The command that ran, if it got so far. */
+  /** The command that ran. Absent if the error came before. */
   readonly command: Command
 }
 
-/** Says what went wrong in one line on stderr, and to a program that reads JSON also there. Returns the exit code. */
+/** Prints the error on stderr and, for a program that reads JSON, as an event. Returns the exit code. */
 export function fail(error: unknown, { chosen, log, words, command }: Failed): number {
   const group = groupOf(error, words, command)
   if (group !== undefined) {
@@ -45,7 +45,7 @@ export function fail(error: unknown, { chosen, log, words, command }: Failed): n
   return exitCodeOf(known.code)
 }
 
-/** Returns two paragraphs for a terminal: the fault with its code, and the next step. */
+/** Returns two paragraphs for a terminal: the error with its code, and the next step. */
 function onTerminal(code: string, message: string, columns: number): string {
   const { red, bold, dim } = paletteFor(true, process.env)
   const [, what = '', todo = ''] = /^(.*?[.!])(?: (?=[A-Z`"-])(.*))?$/s.exec(message) ?? [message, message]
@@ -55,7 +55,7 @@ function onTerminal(code: string, message: string, columns: number): string {
   return [`  ${bold(red(head))}`, ...below.map(line => `    ${line}`)].join('\n')
 }
 
-/** The command that only has commands below it, of which none was named. */
+/** Returns the command with subcommands of which none was named. */
 function groupOf(error: unknown, [first]: readonly string[], program: Command): Command | undefined {
   if (!(error instanceof CommanderError) || error.code !== 'commander.help') return undefined
   return program.commands.find(one => one.name() === first)
@@ -63,18 +63,16 @@ function groupOf(error: unknown, [first]: readonly string[], program: Command): 
 
 function knownError(error: unknown, argv: readonly string[], command: Command): TunnelError {
   if (error instanceof TunnelError) return error
-  // `tpc 22` and `sever --domain x`: for commander an app with something behind it that does not belong there.
+  // `tpc 22` and `sever --domain x`: commander sees an app with an argument that it does not accept.
   const [first = '', second = ''] = argv
   const word = first === 'help' ? second : first
   if (error instanceof CommanderError && isBareWord(word) && !COMMANDS.includes(word))
     return unknownWord(word)
-  if (error instanceof CommanderError)
-    return new TunnelError('OPTION_INVALID', usageText(error, argv, command))
-  const text = error instanceof Error ? error.message : String(error)
-  return new TunnelError('INTERNAL', `${argv[0] ?? 'localtunnels'}: ${text}.`, { cause: error })
+  if (error instanceof CommanderError) return optionInvalid(usageText(error, argv, command))
+  return new TunnelError('INTERNAL', `${argv[0] ?? 'localtunnels'}: ${messageOf(error)}.`, { cause: error })
 }
 
-/** Returns the text of a usage error; commander says `error: unknown option '--prot'`. */
+/** Returns the text of a usage error from commander's `error: unknown option '--prot'`. */
 function usageText(error: CommanderError, argv: readonly string[], command: Command): string {
   const at = argv.findIndex(word => word.startsWith('-'))
   const help = `localtunnels ${[...argv.slice(0, at < 0 ? argv.length : at), '--help'].join(' ')}`
@@ -86,7 +84,7 @@ function usageText(error: CommanderError, argv: readonly string[], command: Comm
   return `${what[0]?.toUpperCase()}${what.slice(1).replace(/\.$/, '')}. ${hint}`.trim()
 }
 
-/** Returns what to write instead of an option or a command that does not exist. Empty if nothing is known. */
+/** Returns what to write in place of an unknown option or command. Empty if there is no suggestion. */
 function hintFor(what: string, argv: readonly string[], command: Command): string {
   const [, kind, word = ''] = /^unknown (option|command) '([^'=]*)/.exec(what) ?? []
   const here = commandOf(command, argv)
@@ -110,16 +108,16 @@ function commandOf(command: Command, [first, ...rest]: readonly string[]): Comma
   return below === undefined ? command : commandOf(below, rest)
 }
 
-/** Returns a message with flags in place of `tlsPort` and `idleTimeoutMs`, and the address of the documentation. */
+/** Returns a message with flags in place of `tlsPort` and `idleTimeoutMs`, and with the path of the documentation. */
 function inUsersWords(message: string, command: Command): string {
   let text = withPages(message)
-  // Already next to their flags, for programs; also flags of the operator.
+  // For programs these are already next to their flags; some are flags of the operator.
   text = text.replace(/(--[a-z-]+) \([a-zA-Z]+\)/g, '$1')
   for (const option of command.options) {
     if (option.long !== undefined)
       text = text.replaceAll(`guard.${option.attributeName()}:`, `${option.long}:`)
     const name = option.attributeName()
-    // One word, such as `port`, may be just a word. Some are in a group, such as `admin.token`.
+    // One word, such as `port`, may be an ordinary word. Some options are in a group, such as `admin.token`.
     const grouped = name.replace(/[A-Z]/g, letter => `\\.${letter.toLowerCase()}`)
     if (grouped !== name)
       text = text.replace(new RegExp(`\\b(?:${name}|${grouped})(?:Ms|s)?\\b`, 'g'), option.long ?? name)

@@ -18,9 +18,9 @@ import { translate } from './words.ts'
 export async function main(argv: readonly string[]): Promise<void> {
   const [out, log] = [new GatheredSink(process.stdout), new GatheredSink(process.stderr)]
   const exitCode = await runCommand(argv, out, log)
-  // A pipe whose reader is slow gets everything; a second Ctrl+C ends the wait.
+  // A pipe with a slow reader still gets everything; a second Ctrl+C ends the wait.
   await Promise.all([out.written(), log.written()])
-  // Timers and sockets that are still closing must not keep a finished command alive.
+  // Timers and closing sockets must not keep a finished command alive.
   process.exit(exitCode)
 }
 
@@ -42,9 +42,9 @@ async function runCommand(argv: readonly string[], out: GatheredSink, log: Gathe
   }
   let unwritten: NodeJS.ErrnoException | undefined
   process.stdout.on('error', (error: NodeJS.ErrnoException) => {
-    // The reader of our stdout has left, as `head` does: no output is needed any more, so this is a clean end.
+    // The reader of stdout has left, as `head` does, so no output is needed any more: a clean end.
     if (!NO_SPACE.has(error.code ?? '')) return stop.abort()
-    // A tunnel goes on without what it would print.
+    // A tunnel continues without its output.
     unwritten = error
   })
   process.stderr.on('error', () => {})
@@ -75,7 +75,7 @@ async function runCommand(argv: readonly string[], out: GatheredSink, log: Gathe
   })
   normaliseEnvironment(process.env, program)
   for (const one of commandsOf(program)) {
-    // fail() prints the fault, in one line.
+    // fail() prints the error, in one line.
     const writeOut = (text: string) => out.write(text)
     one
       .exitOverride()
@@ -86,9 +86,9 @@ async function runCommand(argv: readonly string[], out: GatheredSink, log: Gathe
     await program.parseAsync(words, { from: 'user' })
     if (chosen !== undefined && !hasServed && stop.signal.reason === 'SIGINT') exitCode = EXIT.interrupted
   } catch (error) {
-    // Commander ends a help that it has printed with an error too.
+    // Commander also ends printed help with an error.
     if (!(error instanceof CommanderError) || error.exitCode !== 0) {
-      // A program that reads events reads this one too, however early it comes.
+      // A program that reads events gets this one too, however early it comes.
       if (isJsonAsked(words)) chosen ??= await chooseOutput(JSON_WISH, out, log)
       const { fail } = await import('./failure.ts')
       exitCode = fail(error, { chosen, log, words, command })

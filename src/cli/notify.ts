@@ -1,4 +1,5 @@
-// Tells a supervisor such as systemd how the service is (sd_notify(3)): one datagram to the socket that NOTIFY_SOCKET names.
+// Tells a supervisor such as systemd the state of the service (sd_notify(3)): sends one datagram to the socket that
+// NOTIFY_SOCKET names.
 
 import { spawnSync } from 'node:child_process'
 import { loadFfi, openLibc } from '../libc.ts'
@@ -15,12 +16,12 @@ const SOCK_CLOEXEC = 0x80000
 const MSG_DONTWAIT = 0x40
 /** The maximum size of `sun_path`. */
 const MOST_BYTES = 108
-/** The time that `systemd-notify` may take, which waits until systemd has read the datagram. */
+/** The time in milliseconds that `systemd-notify` may take. It waits until systemd has read the datagram. */
 const TIMEOUT_MS = 2_000
 
 /**
- * Sends the lines of `state`, such as `READY=1`. Does nothing without such a socket, or if the socket does not take the datagram:
- * the supervisor has its own timeouts.
+ * Sends the lines of `state`, such as `READY=1`. Does nothing without such a socket, or if the socket does not accept
+ * the datagram: the supervisor has timeouts of its own.
  */
 export function notify(state: string, environment: Readonly<Record<string, string | undefined>>): void {
   const { NOTIFY_SOCKET } = environment

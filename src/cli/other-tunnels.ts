@@ -1,8 +1,7 @@
-// Command lines of other tunnels: localtunnels of version 0.2.x, localtunnel, ngrok, cloudflared, bore and frp. They are read in
-// our words if they
-// mean the same, and a refusal names our word if they do not.
+// Reads command lines of other tunnels: localtunnels of version 0.2.x, localtunnel, ngrok, cloudflared, bore and frp.
+// If a flag means the same here, it is translated; otherwise the refusal names our flag.
 
-/** Flags of the command that shares an app, each with ours; without any, the flag is what happens anyway. */
+/** The flags of the command that shares an app, each with ours. An empty list means that the flag is our default. */
 const SHARE: Readonly<Record<string, readonly string[]>> = {
   '-s': ['--subdomain'],
   '-l': ['--host'],
@@ -22,7 +21,7 @@ const BORE: Readonly<Record<string, readonly string[]>> = {
   '--secret': ['--token'],
 }
 
-/** The same command line in our words; `undefined` if it is not one of another tunnel. */
+/** Returns the same command line in our words. `undefined` if it is not one of another tunnel. */
 export function ofOtherTunnel(argv: readonly string[]): readonly string[] | undefined {
   const [first = '', second = '', ...rest] = argv
   if (first === 'version' && second === '') return ['--version']
@@ -31,7 +30,7 @@ export function ofOtherTunnel(argv: readonly string[]): readonly string[] | unde
   return undefined
 }
 
-/** The flags of `localtunnels [port]` in our words. */
+/** Returns the flags of `localtunnels [port]` in our words. */
 export function shareFlags(argv: readonly string[]): readonly string[] {
   return renamed(argv, SHARE)
 }
@@ -55,7 +54,7 @@ const SERVER_FILE =
   'The file of a server is used with: localtunnels server --config <file>, such as server.toml.'
 const UP = 'Services of a file are shared with: localtunnels up --config <file>.'
 
-/** Flags that mean something else, or nothing, here. */
+/** The flags that mean something else, or nothing, here. */
 const FLAGS: Readonly<Record<string, string>> = {
   '--name': NAME,
   '--sd': NAME,
@@ -90,7 +89,7 @@ const FLAGS: Readonly<Record<string, string>> = {
   '-c': UP,
 }
 
-/** The commands of other tunnels, by the whole words before flags. */
+/** The commands of other tunnels, by all of their words before flags. */
 const COMMANDS: Readonly<Record<string, string>> = {
   'config add-authtoken': 'Keep the token of your server with: localtunnels login <server>.',
   authtoken: 'Keep the token of your server with: localtunnels login <server>.',
@@ -99,13 +98,13 @@ const COMMANDS: Readonly<Record<string, string>> = {
   frpc: UP,
 }
 
-/** Returns what to write instead of a flag of another tunnel. */
+/** Returns what to write in place of a flag of another tunnel. */
 export function flagHint(flag: string, command: string): string | undefined {
   if (flag === '-c' && command === 'server') return SERVER_FILE
   return Object.hasOwn(FLAGS, flag) ? FLAGS[flag] : undefined
 }
 
-/** Returns what to write instead of a command of another tunnel. */
+/** Returns what to write in place of a command of another tunnel. */
 export function commandHint([first = '', second = '']: readonly string[]): string | undefined {
   return [`${first} ${second}`, first].flatMap(words =>
     Object.hasOwn(COMMANDS, words) ? COMMANDS[words] : [],

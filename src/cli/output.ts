@@ -1,4 +1,5 @@
-// Contract: what a user or a program sees of a run. Implementations: outputs/terminal.ts, outputs/plain.ts, outputs/json.ts.
+// Contract: the output of a run, for a person or a program. Implementations: outputs/terminal.ts, outputs/plain.ts,
+// outputs/json.ts.
 
 import type { TunnelKind } from '../wire/tunnel-kind.ts'
 
@@ -49,7 +50,7 @@ export type CliEvent =
       readonly names?: readonly string[]
       /** The earliest time of the next order: ISO 8601, UTC. */
       readonly retryAt?: string
-      /** An earlier one goes on serving. */
+      /** Whether an earlier certificate is still used. */
       readonly hasCertificate?: boolean
     }
   | ServiceEvent
@@ -67,19 +68,19 @@ export type CliEvent =
       readonly remoteAddress: string
       /** The name of the token. */
       readonly token?: string
-      /** The client connected to a private service. */
+      /** Set to `connect` if the client connected to a private service. */
       readonly kind?: 'connect'
     }
   | {
       readonly type: 'disconnection'
       readonly subdomain: string
       readonly reason: string
-      /** `connect` if the client had connected to a private service. */
+      /** Set to `connect` if the client had connected to a private service. */
       readonly kind?: 'connect'
     }
   | RefusedEvent
 
-/** A server takes clients and visitors. */
+/** A server accepts clients and visitors. */
 export interface ListeningEvent {
   readonly type: 'listening'
   readonly url: string
@@ -89,7 +90,7 @@ export interface ListeningEvent {
   readonly domains: readonly string[]
 }
 
-/** A request through the public side came back, or none did for too long, which a notice said before. Comes once. */
+/** A request to the public URL succeeded; or none did for too long, which an earlier notice said. Comes once. */
 export interface ReadyEvent {
   readonly type: 'ready'
   readonly kind: TunnelKind
@@ -98,17 +99,17 @@ export interface ReadyEvent {
   readonly wire: string
   readonly origin: string
   readonly server: string
-  /** The round trip to the server. Left out: not measured. */
+  /** The round trip to the server, in milliseconds. Left out if not measured. */
   readonly roundTripMs?: number
-  /** The server runs in this process, for this machine only. */
+  /** Whether the server runs in this process, for this machine only. */
   readonly isEmbedded: boolean
   /** The URL of the inspector with its token: only for this user. */
   readonly inspector?: string
-  /** Whether `url` is the end on this machine of a private service of another client. */
+  /** Whether `url` is the connecting end, on this machine, of another client's private service. */
   readonly isEnd?: boolean
 }
 
-/** A service of the configuration file has an address. Comes again when it has another. */
+/** A service of the configuration file has an address. Comes again when the address changes. */
 export interface ServiceEvent {
   readonly type: 'service'
   readonly service: string
@@ -117,12 +118,12 @@ export interface ServiceEvent {
   readonly origin: string
 }
 
-/** A configuration file is in force. */
+/** A configuration file is now used. */
 export interface ConfiguredEvent {
   readonly type: 'configured'
   readonly file: string
   readonly services: number
-  /** Services of the file that could not be had. */
+  /** The number of services of the file that could not be had. */
   readonly refused?: number
   /** The URL of the inspector with its token: only for this user. */
   readonly inspector?: string
@@ -137,7 +138,7 @@ export interface ConfigErrorEvent {
   readonly message: string
 }
 
-/** A WebSocket is open. */
+/** A WebSocket was opened. */
 export interface UpgradedEvent {
   readonly type: 'upgraded'
   readonly id: number
@@ -158,7 +159,7 @@ export interface ResponseEvent {
   readonly durationMs: number
   readonly bytes: number
   readonly error?: string
-  /** The details of the reason: the fault of the app's response, or the text of a guard of the server (`server` only). */
+  /** More about the reason: the fault of the app's response, or the text of a guard of the server (`server` only). */
   readonly reason?: string
   /** The name of a webhook's event or GraphQL operation, with the inspector only. */
   readonly event?: string
@@ -168,17 +169,17 @@ export interface ResponseEvent {
   readonly subdomain?: string
 }
 
-/** A client was refused: from the `server` command only. */
+/** A client was refused. From the `server` command only. */
 export interface RefusedEvent {
   readonly type: 'refused'
   readonly code: string
   readonly remoteAddress: string
   readonly wire: string
-  /** The number of times with this code since its last line. */
+  /** The number of refusals with this code since the last line about it. */
   readonly count: number
 }
 
-/** A connection of a raw tunnel is closed. */
+/** A connection of a raw tunnel was closed. */
 export interface VisitorDisconnectedEvent {
   readonly type: 'visitorDisconnected'
   readonly id: number
@@ -193,13 +194,13 @@ export interface VisitorDisconnectedEvent {
   readonly service?: string
 }
 
-/** Events that had no line of their own, as there were too many in this second. */
+/** Counts events without a line of their own, because there were too many in this second. */
 export interface SuppressedEvent {
   readonly type: 'suppressed'
-  /** Requests that started, and those that ended. */
+  /** The number of requests that started, and of those that ended. */
   readonly started: number
   readonly requests: number
-  /** Connections to raw tunnels. */
+  /** The number of connections to raw tunnels. */
   readonly opened: number
   readonly connections: number
   /** The number of failed ones. */
@@ -208,7 +209,7 @@ export interface SuppressedEvent {
   readonly others: number
 }
 
-/** The end started. */
+/** The command has begun to end. */
 export interface DrainingEvent {
   readonly type: 'draining'
   readonly requests: number
@@ -229,9 +230,9 @@ export interface TotalsEvent {
 /** The flags of the output. */
 export interface OutputWish {
   readonly isJson: boolean
-  /** Lines a second; `0`: all. Default: by the kind of output. */
+  /** The maximum number of lines per second; `0`: no limit. Default: by the kind of output. */
   readonly logRate: number | undefined
-  /** No lines for what visitors and clients do. */
+  /** Whether to print no lines about visitors and clients. */
   readonly isQuiet: boolean
 }
 
@@ -240,15 +241,15 @@ export type OfferedKey = readonly [key: string, what: string]
 
 export interface Output {
   event(event: CliEvent): void
-  /** Lines that are ready to be shown to a human, such as a QR code. */
+  /** Prints finished lines for a person, such as a QR code. */
   block(text: string): void
-  /** Shows keys and what they do, as long as the run lasts. Only a terminal does. */
+  /** Shows keys and their effects, while the run lasts. Only a terminal does. */
   offer?(keys: readonly OfferedKey[]): void
-  /** Leaves the screen as a shell expects it. No call follows. */
+  /** Leaves the screen as a shell expects it. No call may follow. */
   close(): void
 }
 
-/** The receiver of an output. Text comes in whole lines, except for the status line of a terminal. */
+/** The destination of an output. Text comes in whole lines, except for the status line of a terminal. */
 export interface Sink {
   write(text: string): void
   /** The width of the terminal. */

@@ -1,4 +1,5 @@
-// The command line: the commands as --help shows them. The options of each are in `program/`, and load for the commands of the line.
+// The commands in the groups of --help. The options of each are in `program/`, and are loaded only for the commands
+// on the line.
 
 import { Command } from 'commander'
 import { VERSION } from '../version.ts'
@@ -7,7 +8,6 @@ import { DOCUMENTATION } from './documentation.ts'
 import { LAYOUT } from './program/help.ts'
 import { COMMANDS } from './words.ts'
 
-/** Adds the options and the action of a command. */
 type Add = (command: Command, actions: Actions) => void
 type Row = readonly [description: string, load: () => Promise<Add>, argument?: readonly [string, string]]
 
@@ -19,7 +19,7 @@ const raw = (name: 'tcp' | 'udp' | 'tls') => async (): Promise<Add> => {
 const requests = () => import('./program/requests.ts')
 const logins = () => import('./program/login.ts')
 
-/** The commands by their heading in --help, in this order. */
+/** The commands by their heading in --help, in order. */
 const GROUPS: Readonly<Record<string, Readonly<Record<string, Row>>>> = {
   'Share:': {
     http: [
@@ -127,7 +127,9 @@ const GROUPS: Readonly<Record<string, Readonly<Record<string, Row>>>> = {
   },
 }
 
-/** Makes the command line. `words`: only commands that are among them get their options; `completions` needs all. Default: all. */
+/**
+ * Makes the command line. `words`: only commands among them get their options; `completions` needs all. Default: all.
+ */
 export async function createProgram(actions: Actions, words?: readonly string[]): Promise<Command> {
   const program = new Command('localtunnels')
     .usage('[port] [options]\n       localtunnels <command> [options]')
@@ -137,7 +139,7 @@ export async function createProgram(actions: Actions, words?: readonly string[])
     .version(VERSION, '-V, --version', 'print the version')
     .helpOption('-h, --help', 'print this help')
     .configureHelp(LAYOUT)
-    // Flags behind `server` belong to it, though the names are the same.
+    // Flags after `server` belong to it, although some have the same names.
     .enablePositionalOptions()
     .argument('[port]')
     .addHelpText('after', HELP_END)

@@ -6,16 +6,16 @@ export interface Run {
   readonly output: Output
   /** The number of requests per second that the server or the client reports one by one; `0`: all. */
   readonly reportRate: number
-  /** The signal that is aborted when the user wants it to end. */
+  /** The signal that is aborted when the user wants the command to end. */
   readonly stop: AbortSignal
-  /** Called when there is something to visit: from now on Ctrl+C is a clean end. */
+  /** Called when there is something to visit: from now on, Ctrl+C is a clean end. */
   readonly served: (this: void) => void
-  /** Makes SIGHUP call this, and end nothing. */
+  /** Makes SIGHUP call this function in place of ending the process. */
   readonly onHangup: (hungUp: () => void) => void
-  /** Makes SIGUSR2 call this. */
+  /** Makes SIGUSR2 call this function. */
   readonly onUpgrade: (upgrade: () => void) => void
   readonly environment: Record<string, string | undefined>
-  /** Writes to the terminal itself, past the output; undefined when standard output is not a terminal. */
+  /** Writes directly to the terminal, past the output. `undefined` if standard output is not a terminal. */
   readonly terminal: ((sequence: string) => void) | undefined
 }
 
@@ -25,6 +25,6 @@ export interface CommandIo {
   readonly write: (text: string) => void
   /** Writes to standard error. */
   readonly log: (text: string) => void
-  /** The signal that is aborted when the user wants it to end. */
+  /** The signal that is aborted when the user wants the command to end. */
   readonly stop: AbortSignal
 }

@@ -1,20 +1,20 @@
-// The user as whom a service of the machine runs, and what must be so that no other user gets to run code as that one.
+// The user of a service of the machine, and the checks that no other user can run code as this one.
 
 import { execFileSync } from 'node:child_process'
 import { realpathSync, type Stats, statSync } from 'node:fs'
 import { dirname } from 'node:path'
-import { TunnelError } from '../errors.ts'
+import { optionInvalid } from '../errors.ts'
 
-/** The service that root may install, which then runs as the owner of `folder`. */
+/** A service that root may install, and that then runs as the owner of `folder`. */
 export interface MachineService {
   readonly folder: string
-  /** Files that run: the runtime and the script, or the executable. */
+  /** The files that run: the runtime and the script, or the executable. */
   readonly program: readonly string[]
 }
 
 /**
- * The owner of the folder by name; `undefined`: root, so that the service needs a user of its own. Throws `OPTION_INVALID`
- * where others could change what runs, and where the service could not read it.
+ * Returns the name of the folder's owner. `undefined` for root, whose service needs a user of its own. Throws
+ * `OPTION_INVALID` if others could change the program, or the service could not read it.
  */
 export function accountOf({ folder, program }: MachineService): string | undefined {
   const { uid } = statSync(folder)
@@ -27,13 +27,13 @@ function nameOf(uid: number, folder: string): string {
   try {
     return execFileSync('id', ['-un', String(uid)], { encoding: 'utf8', stdio: 'pipe' }).trim()
   } catch (cause) {
-    throw new TunnelError('OPTION_INVALID', `${folder} belongs to user ${uid}, who is not known here.`, {
+    throw optionInvalid(`${folder} belongs to user ${uid}, who is not known here.`, {
       cause,
     })
   }
 }
 
-/** The path and all folders above it; also where links lead. */
+/** Returns the path and all folders above it, and the same for the targets of links. */
 function pathsOf(path: string): readonly string[] {
   const paths: string[] = []
   for (const start of [path, realpathSync(path)])
@@ -46,25 +46,22 @@ function pathsOf(path: string): readonly string[] {
 
 function check(path: string, stats: Stats, uid: number, user: string | undefined): void {
   if (stats.uid !== 0 && stats.uid !== uid)
-    throw new TunnelError(
-      'OPTION_INVALID',
+    throw optionInvalid(
       `${path} belongs to another user, who could change what the service runs: use a folder and a program of root, or of ${user ?? 'the user that it runs as'}.`,
     )
-  // The group of root has root alone in it.
+  // Only root is in the group of root.
   const writable = stats.mode & (stats.gid === 0 ? 0o002 : 0o022)
   if (writable !== 0) {
-    // A folder such as /tmp is for others to write.
+    // A folder such as /tmp is meant to be written by others.
     const closed = (stats.mode & 0o1000) === 0 ? `chmod go-w ${path}, or ` : ''
-    throw new TunnelError(
-      'OPTION_INVALID',
+    throw optionInvalid(
       `Others may write to ${path}, and could change what the service runs: ${closed}use another folder.`,
     )
   }
   const isHidden = user === undefined && /^\/(?:home|root|run\/user)(?:\/|$)/.test(path)
   if (isHidden || (stats.mode & (stats.uid === uid && user !== undefined ? 0o100 : 0o011)) === 0)
     if (stats.isDirectory() || isHidden)
-      throw new TunnelError(
-        'OPTION_INVALID',
+      throw optionInvalid(
         `A service does not run as root, and ${user ?? 'its user'} cannot read ${path}: use a folder such as /etc/localtunnels, and a program for the whole machine, or give the folder to a user (chown).`,
       )
 }

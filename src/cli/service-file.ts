@@ -1,48 +1,50 @@
-// The file that makes a service manager run it: a unit of systemd, or a property list of launchd.
+// The file for a service manager: a unit of systemd, or a property list of launchd.
 
-import { TunnelError } from '../errors.ts'
+import { optionInvalid } from '../errors.ts'
 import { visible } from './terminal/format.ts'
 
 export interface ServiceSettings {
   readonly name: string
-  /** The command that runs, such as `up` or `server`. */
+  /** The command of the service, such as `up` or `server`. */
   readonly kind: string
-  /** The program and its words, unchanged. No secrets. */
+  /** The program and its words, unchanged and without secrets. */
   readonly command: readonly string[]
   readonly folder: string
-  /** Whether it belongs to the machine, and starts with it; otherwise to this user. */
+  /** Whether the service belongs to the machine, and starts with it; otherwise it belongs to this user. */
   readonly isSystem: boolean
   /** The user of a service of the machine. `undefined`: a user that systemd makes for it. */
   readonly user: string | undefined
-  /** The variables of the service. They are in a file that only root, or the user, reads. */
+  /** The variables of the service, in a file that only root, or the user, can read. */
   readonly variables: Readonly<Record<string, string>>
   readonly variablesPath: string
 }
 
-/** Throws `OPTION_INVALID` for what is not a name. */
+/** Throws `OPTION_INVALID` for an invalid name. */
 export function checkName(name: string): void {
   if (!/^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$/.test(name))
-    throw new TunnelError('OPTION_INVALID', `"${visible(name)}" is not a valid name of a service.`)
+    throw optionInvalid(`"${visible(name)}" is not a valid name of a service.`)
 }
 
-/** Throws `OPTION_INVALID` for what would be read as something else in a unit. */
+/** Throws `OPTION_INVALID` for text that a unit would read as something else. */
 export function checkService({ command, folder, variables }: ServiceSettings): void {
-  // A line of a unit ends where it ends.
+  // Line breaks would begin another line of the unit.
   if ([...command, ...Object.values(variables)].some(word => CONTROL.test(word)))
-    throw new TunnelError('OPTION_INVALID', 'A word with a line break cannot be a part of a service.')
+    throw optionInvalid('A word with a line break cannot be a part of a service.')
   if (/["'\\]/.test(command[0] ?? ''))
-    throw new TunnelError('OPTION_INVALID', `systemd runs no program whose path has quotes: ${command[0]}.`)
-  // systemd removes spaces at the end, joins lines at a backslash, and has no way to quote these in total places.
+    throw optionInvalid(`systemd runs no program whose path has quotes: ${command[0]}.`)
+  // systemd removes spaces at the end, joins lines at a backslash, and cannot quote these everywhere.
   if (CONTROL.test(folder) || /["\\]|\s$/.test(folder))
-    throw new TunnelError(
-      'OPTION_INVALID',
+    throw optionInvalid(
       `The name of the folder "${visible(folder)}" is not valid for a service: rename it, without line breaks, quotes and backslashes.`,
     )
 }
 
 const CONTROL = /[\p{Cc}]/u
 
-/** Commands that say when they serve. A server also says which process continues; a client on Node speaks through another process. */
+/**
+ * The commands that notify when they serve. A server also names the process that continues; a client on Node notifies
+ * through another process.
+ */
 const NOTIFYING: ReadonlySet<string> = new Set([
   'server',
   'localtunnels',
@@ -81,7 +83,7 @@ ProtectKernelTunables=yes
 ProtectProc=invisible
 RemoveIPC=yes`
 
-/** Ports below 1024, and nothing else of root's. */
+/** The right to ports below 1024, and no other right of root. */
 const BIND = 'CAP_NET_BIND_SERVICE'
 
 export function systemdUnit(settings: ServiceSettings): string {
@@ -118,7 +120,7 @@ function machineLines(name: string, user: string | undefined, isServer: boolean)
     user === undefined
       ? [
           'DynamicUser=yes',
-          // Of this service alone: systemd gives the folder to its user.
+          // Only for this service: systemd gives the folder to its user.
           `StateDirectory=localtunnels-service-${name}`,
           'StateDirectoryMode=0700',
           `Environment=XDG_STATE_HOME=/var/lib/localtunnels-service-${name}`,
@@ -135,7 +137,10 @@ function machineLines(name: string, user: string | undefined, isServer: boolean)
   ]
 }
 
-/** A word of a command line of systemd: neither it nor a shell reads anything into it. The program itself keeps its `$`. */
+/**
+ * Quotes a word for a command line of systemd, so that neither systemd nor a shell interprets it. The program itself
+ * keeps its `$`.
+ */
 function quoted(word: string, index: number): string {
   const escaped = word.replace(/[\\"]/g, '\\$&').replaceAll('%', '%%')
   return `"${index === 0 ? escaped : escaped.replaceAll('$', '$$$$')}"`
@@ -147,7 +152,7 @@ export function environmentFile(variables: ServiceSettings['variables']): string
     .join('')
 }
 
-/** Returns the plist. Only its user may read it if there are variables: launchd has no other place for them. */
+/** Returns the plist. With variables, only its user may read it, because launchd has no other place for them. */
 export function launchdList(
   label: string,
   { command, folder, user, variables }: Omit<ServiceSettings, 'variablesPath'>,

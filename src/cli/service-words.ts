@@ -1,26 +1,30 @@
-// The words of a service without their secrets: unit files are readable by all users of the machine, variables go into a file of one.
+// Separates secrets from the words of a service: all users of the machine can read unit files, so secrets go into a
+// file of one user.
 
 import { type Command, CommanderError } from 'commander'
 import type { Fields, Value } from '../config/field.ts'
 import { CLIENT_FIELDS, SERVER_FIELDS } from '../config/schema/fields.ts'
-import { TunnelError } from '../errors.ts'
+import { optionInvalid, type TunnelError } from '../errors.ts'
 import type { Actions } from './actions.ts'
 import { createProgram } from './program.ts'
 import { commandsOf } from './settings/environment.ts'
 import { translate } from './words.ts'
 
 export interface ServiceWords {
-  /** The words as a unit file needs them. */
+  /** The words for the unit file. */
   readonly words: readonly string[]
-  /** The variables that the command gets: secrets of the words, and variables of its flags that are set now. */
+  /** The variables for the command: secrets from the words, and the current variables of its flags. */
   readonly variables: Readonly<Record<string, string>>
-  /** The command that the words begin with, such as `up`; `localtunnels` if an app is shared without the word `http`. */
+  /**
+   * The command at the beginning of the words, such as `up`; `localtunnels` if an app is shared without the word
+   * `http`.
+   */
   readonly command: string
   /** The value of `--config`. */
   readonly file: string | undefined
 }
 
-/** Throws `OPTION_INVALID` for words that are not command line, and for secrets that no variable can carry. */
+/** Throws `OPTION_INVALID` for words that are not a valid command line, and for secrets that no variable can carry. */
 export async function separateSecrets(
   words: readonly string[],
   environment: Readonly<Record<string, string | undefined>>,
@@ -44,8 +48,7 @@ export async function separateSecrets(
   }
   const hasServer = command.options.some(({ long }) => long === '--server')
   if (moved.has('--token') && hasServer && command.getOptionValue('server') === undefined)
-    throw new TunnelError(
-      'OPTION_INVALID',
+    throw optionInvalid(
       'A service with --token needs --server: it gets the token as a variable, which goes to no default server.',
     )
   const kept = without(words, moved)
@@ -61,11 +64,11 @@ export async function separateSecrets(
   }
 }
 
-/** The command that the words give, with its values. It checks all of them, and does nothing. */
+/** Parses the words completely, without running the command. */
 async function parsed(words: readonly string[]): Promise<Command> {
   let found: Command | undefined
   const nothing = async () => {}
-  // Each action is the same one, whatever it is called.
+  // The actions only record the command.
   const argv = translate(words)
   const program = await createProgram(new Proxy({} as Actions, { get: () => nothing }), argv)
   for (const one of commandsOf(program))
@@ -78,9 +81,9 @@ async function parsed(words: readonly string[]): Promise<Command> {
   } catch (cause) {
     if (!(cause instanceof CommanderError)) throw cause
     const why = cause.message.replace(/^error: /, '').split('\n')[0]
-    throw new TunnelError('OPTION_INVALID', `A service cannot run these words: ${why}.`, { cause })
+    throw optionInvalid(`A service cannot run these words: ${why}.`, { cause })
   }
-  if (found === undefined) throw new TunnelError('OPTION_INVALID', 'A service cannot run these words.')
+  if (found === undefined) throw optionInvalid('A service cannot run these words.')
   return found
 }
 
@@ -97,13 +100,12 @@ function without(words: readonly string[], moved: ReadonlySet<string>): readonly
 }
 
 function exposed(what: string): TunnelError {
-  return new TunnelError(
-    'OPTION_INVALID',
+  return optionInvalid(
     `${what} would be in a file that others can read: use localtunnels login, or a configuration file.`,
   )
 }
 
-/** Whether the text is `https://user:password@host`, also after `--route /api=`. */
+/** Whether the text contains `https://user:password@host`, also after `--route /api=`. */
 function hasPassword(text: string): boolean {
   return /[a-z][a-z\d+.-]*:\/\/[^\s/?#]*@/i.test(text)
 }
@@ -112,7 +114,7 @@ export function isSecretFlag(long: string | undefined): boolean {
   return long !== undefined && SECRET_FLAGS.has(long)
 }
 
-/** The flags of the keys that configuration files mark as secrets: `--token`, `--admin-token` of `admin.token`. */
+/** The flags for keys that configuration files mark as secrets: `--token`, `--admin-token` for `admin.token`. */
 const SECRET_FLAGS: ReadonlySet<string> = new Set(
   [...secretsOf(CLIENT_FIELDS, []), ...secretsOf(SERVER_FIELDS, [])].map(name => `--${name}`),
 )

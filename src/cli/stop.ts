@@ -1,20 +1,24 @@
-// Ctrl+C, SIGTERM and a closed terminal: the first asks for a clean end, the next one leaves at once.
+// Ctrl+C, SIGTERM and a closed terminal: the first signal asks for a clean end, the next one ends the program at
+// once.
 
 import { deferred } from '../deferred.ts'
 import { EXIT } from './exit-codes.ts'
 
-// A runner such as bunx or npm passes on the signal that the terminal already sent to the whole process group: two
-// arrive for one press. No hand presses twice in this time.
+// A runner such as bunx or npm passes on the signal that the terminal already sent to the whole process group, so two
+// arrive for one press. Nobody presses twice within this time, in milliseconds.
 const SAME_PRESS_MS = 100
 
-/** Aborted at the first signal. `leave` gets the exit code at a second one, and is not expected to return. */
+/**
+ * Returns a controller that is aborted at the first signal. `leave` gets the exit code at a second one, and should
+ * not return.
+ */
 export function stopSignal(leave: (exitCode: number) => void): AbortController {
   const stop = new AbortController()
   let stoppedAt = 0
   const onSignal = (signal: NodeJS.Signals, exitCode: number) => () => {
     if (!stop.signal.aborted) {
       stoppedAt = performance.now()
-      // The reason is the signal: a command that is run gets it as well.
+      // The reason is the signal, which a started command gets as well.
       stop.abort(signal)
     } else if (performance.now() - stoppedAt > SAME_PRESS_MS) {
       leave(exitCode)
@@ -28,7 +32,7 @@ export function stopSignal(leave: (exitCode: number) => void): AbortController {
 
 let hungUp: (() => void) | undefined
 
-/** Sets the action for SIGHUP, which then reloads the configuration and does not end the program. */
+/** Sets the action for SIGHUP, which then reloads the configuration in place of ending the program. */
 export function onHangup(handler: () => void): void {
   hungUp = handler
 }

@@ -1,7 +1,7 @@
 // The core of a tunnel client: gives local services public addresses over one connection and keeps them, whatever happens to the network.
 /// <reference lib="esnext.disposable" preserve="true" />
 
-import { type ErrorCode, TunnelError } from '../errors.ts'
+import { type ErrorCode, optionInvalid, TunnelError } from '../errors.ts'
 import { Events } from '../events.ts'
 import { checkNames } from '../option-names.ts'
 import { associate } from '../sockets/associate.ts'
@@ -46,11 +46,14 @@ import type { TunnelSettings } from './tunnels/tunnel-settings.ts'
 import { IDS_OF_A_CONNECTION, type VisitEvent, VisitReports } from './tunnels/visit-reports.ts'
 import { WantedTunnels } from './tunnels/wanted-tunnels.ts'
 
-/** The time after the machine woke in which the old connection has to prove that it is alive. */
+/** The time in milliseconds after a wake-up in which the old connection must prove that it is alive. */
 const WAKE_CHECK_MS = 3_000
-/** Connections to programs that others have replaced; a server that replaces itself more often gets the oldest cut. */
+/**
+ * The number of connections to replaced server programs. If a server replaces itself more often, the oldest one is
+ * cut.
+ */
 const MAX_RETIRED = 4
-/** The events that make the server send a report for each visitor. */
+/** The events whose listeners make the server send a report for each visitor. */
 const WATCHED: readonly VisitEvent[] = [
   'request',
   'upgraded',
@@ -60,7 +63,7 @@ const WATCHED: readonly VisitEvent[] = [
   'visitorDisconnected',
 ]
 
-/** Exchanges of every tunnel, until the client ends. */
+/** The scope for exchanges of every tunnel, until the client ends. */
 const ALL = { tunnel: () => undefined, over: new AbortController().signal }
 
 /** The client without its parts: `src/tunnel-client.ts` installs them. */
@@ -69,18 +72,17 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
   readonly #servers: Servers
   readonly #parts: Parts
   readonly #tunnels: WantedTunnels
-  /** The origin of an app that comes later. */
+  /** The origin of an app whose place is given later. */
   readonly #late: LateOrigin | undefined
   readonly #tries: Tries
   #state: TunnelState = 'idle'
   #connection: Connection | undefined
-  /** The reports of the server on `#connection`. */
   #reports: VisitReports | undefined
-  /** The id that follows those of earlier connections. */
+  /** The first id for the next connection, above those of earlier ones. */
   #firstId = 0
-  /** The connections to a program that another one has replaced: open requests continue there. */
+  /** The connections to replaced server programs, where open requests continue. */
   readonly #retired = new Map<Connection, VisitReports>()
-  /** Ends the attempts in progress. */
+  /** Cancels the attempts in progress. */
   #stopping = new AbortController()
   #stopWatching: (() => void)[] = []
   readonly #publicWatch: PublicWatch
@@ -119,18 +121,17 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
   }
 
   /**
-   * Connects and registers. Rejects with `SERVER_UNREACHABLE`, `SERVER_REFUSED`, `SERVER_UNTRUSTED`, `SERVER_SCHEME`, `TOKEN_REFUSED`,
-   * `NAME_TAKEN`, `NAME_RESERVED`, `NOT_ALLOWED`, `PROXY_FAILED`, `PROXY_AUTH_REFUSED`, with `OPTION_INVALID` when there is no tunnel to register, or with
-   * `STATE_INVALID` when it is connected already; nothing goes on in the background then, and `connect` may be called
-   * again.
+   * Connects and registers. Rejects with `SERVER_UNREACHABLE`, `SERVER_REFUSED`, `SERVER_UNTRUSTED`, `SERVER_SCHEME`,
+   * `TOKEN_REFUSED`, `NAME_TAKEN`, `NAME_RESERVED`, `NOT_ALLOWED`, `PROXY_FAILED`, `PROXY_AUTH_REFUSED`; with
+   * `OPTION_INVALID` if there is no tunnel to register; with `STATE_INVALID` if it is connected already. After a
+   * rejection the client makes no further attempts, and `connect` may be called again.
    */
   async connect(): Promise<void> {
     if (this.#state !== 'idle' && this.#state !== 'closed') {
       throw new TunnelError('STATE_INVALID', `The client is ${this.#state} already.`)
     }
     if (this.#tunnels.size === 0) {
-      throw new TunnelError(
-        'OPTION_INVALID',
+      throw optionInvalid(
         'One of port, url, unix, fetch, folder and later says where the app is; or call http(), tcp(), udp().',
       )
     }
@@ -147,11 +148,11 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
     this.#publicWatch.set(this.hasListeners('reach'))
     try {
       for (const part of this.#parts.all) await part.start?.()
-      // `#stopping` is that of another `connect` then.
+      // `#stopping` may belong to a later `connect` by now.
       if (stopping.signal.aborted) throw stopped()
       await this.#establish()
     } catch (error) {
-      // `disconnect` and another `connect` may have come in the meantime: the state is theirs then.
+      // After `disconnect` or another `connect`, the state is no longer this call's.
       if (!stopping.signal.aborted) {
         this.#state = 'idle'
         this.#endWatching()
@@ -164,8 +165,8 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
 
   /**
    * Releases all names and ports, so that no new visitor comes, waits up to `drainTimeoutMs` for open requests, then
-   * disconnects. New requests go to the other clients of a pool, or to the next client that takes the name; until then
-   * they are 404. `disconnect()` in the meantime ends the wait.
+   * disconnects. New requests go to other clients of a pool, or to the next client that takes the name; until then
+   * they get 404. A call of `disconnect()` ends the wait.
    */
   async close(): Promise<void> {
     const connection = this.#connection
@@ -180,11 +181,11 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
     await this.disconnect()
   }
 
-  /** Gives all names and ports back and closes. Open requests are cut; resolves once the server has also closed. */
+  /** Releases all names and ports and closes. Open requests are cut. Resolves once the server has also closed. */
   async disconnect(): Promise<void> {
     if (this.#state !== 'idle' && this.#state !== 'closed') {
       const connection = this.#connection
-      // While the server is away the names are this client's still, for the lease: the next start may have them.
+      // While the server is away, it reserves the names for the lease, and the next start may have them.
       const drops = connection === undefined ? [] : this.#tunnels.dropResumes()
       const retired = [...this.#retired.keys()]
       this.#retired.clear()
@@ -196,11 +197,11 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
   }
 
   /**
-   * Adds an HTTP tunnel; resolves once it is registered, and connects first if the client is not connected. Rejects with
-   * what `connect()` rejects with; the client's other tunnels go on then.
+   * Adds an HTTP tunnel, and connects first if necessary. Resolves once it is registered. Rejects with the errors of
+   * `connect()`; the client's other tunnels continue.
    */
   async http(options: HttpTunnelOptions): Promise<Tunnel> {
-    if (options.later) throw new TunnelError('OPTION_INVALID', "later is for the client's own tunnel.")
+    if (options.later) throw optionInvalid("later is for the client's own tunnel.")
     checkNames(options, HTTP_NAMES, 'http()', CLIENT_HINTS)
     return this.add(() => httpTunnel(options, {}, dial, this.#parts.originOf))
   }
@@ -218,15 +219,15 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
   }
 
   /**
-   * Adds a UDP tunnel. A UDP tunnel with the same `remotePort` as a TCP tunnel works next to it. That the service does not
-   * listen arrives as an `error` event, `ORIGIN_REFUSED`; one that starts later gets what is sent then.
+   * Adds a UDP tunnel. It may have the same `remotePort` as a TCP tunnel. If the service does not listen, there is an
+   * `error` event, `ORIGIN_REFUSED`; a service that starts later gets the later datagrams.
    */
   async udp(options: UdpTunnelOptions): Promise<Tunnel> {
     checkNames(options, UDP_NAMES, 'udp()')
     return this.add(() => udpTunnel(options, associate, error => this.emit('error', error)))
   }
 
-  /** The tunnels that the client has or asks for. */
+  /** The tunnels that the client has, or has requested. */
   get tunnels(): readonly Tunnel[] {
     return this.#tunnels.all
   }
@@ -242,25 +243,24 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
   }
 
   /**
-   * Sets the place of the app of a client with `later`: a port of this machine, or the options of an app. Connections that are
-   * open stay where they are. Throws `STATE_INVALID` without `later`, `OPTION_INVALID`.
+   * Sets the place of the app of a client with `later`: a port of this machine, or the options of an app. Open
+   * connections are not moved. Throws `STATE_INVALID` without `later`, and `OPTION_INVALID`.
    */
   forward(where: number | OriginOptions): void {
     if (this.#late === undefined)
       throw new TunnelError('STATE_INVALID', 'The client was not made with later.')
     const options = typeof where === 'number' ? { port: where } : where
-    if (options.later)
-      throw new TunnelError('OPTION_INVALID', 'forward() says where the app is, and not later.')
+    if (options.later) throw optionInvalid('forward() says where the app is, and not later.')
     checkNames(options, ORIGIN_NAMES, 'forward()')
     this.#late.lead(originOf(options, dial, this.#parts.originOf))
   }
 
-  /** The name that it was granted: the wished one, or another when it was taken. */
+  /** Returns the granted name: the requested one, or another if that was in use. */
   getSubdomain(): string {
     return this.#tunnels.first.granted.name
   }
 
-  /** Whether tunnels are registered and the connection is up: `getState()` is `connected`. */
+  /** Whether the client is connected and its tunnels are registered: `getState()` is `connected`. */
   isConnected(): boolean {
     return this.#state === 'connected'
   }
@@ -271,8 +271,8 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
   }
 
   /**
-   * The URL of the inspector's page, with its token behind `#`: only for the user of this machine. `undefined` without
-   * `inspect`, or with `port: false`, and while the client is not connecting or connected.
+   * The URL of the inspector's page, with its token after `#`: only for the user of this machine. `undefined` without
+   * `inspect`, with `port: false`, and while the client is neither connecting nor connected.
    */
   get inspectorUrl(): string | undefined {
     return this.#parts.all.find(part => part.url !== undefined)?.url
@@ -286,16 +286,16 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
     return await this.#parts.watch(ALL).waitFor(filter, options)
   }
 
-  /** Returns the state; every change comes with an event. */
+  /** Returns the state. Every change emits an event. */
   getState(): TunnelState {
     return this.#state
   }
 
   /**
-   * Sends a request to the public URL, to which the server itself responds after a round trip to this client: `true` when
-   * visitors can reach the first tunnel, `false` when they cannot, or nothing came in time. The app is not asked. A tunnel
-   * that is not an HTTP one cannot be asked so: `undefined`. On the JSON wire a server may not know its own port: the URL
-   * that responds is the tunnel's from then on.
+   * Probes the public URL of the first tunnel. The server responds after a round trip to this client, without the
+   * app. Resolves with `true` if visitors can reach the tunnel, `false` if not or after `timeoutMs`, and `undefined`
+   * if it is not an HTTP tunnel. On the JSON wire a server may not know its own port: the URL that responds is the
+   * tunnel's from then on.
    */
   async probe(timeoutMs = 5_000): Promise<boolean | undefined> {
     const { first } = this.#tunnels
@@ -313,7 +313,7 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
     return found !== undefined
   }
 
-  /** Calls `disconnect()`, at the end of an `await using` block. */
+  /** Calls `disconnect()` at the end of an `await using` block. */
   async [Symbol.asyncDispose](): Promise<void> {
     await this.disconnect()
   }
@@ -335,7 +335,7 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
     return isHeard ? this.#settings.reportRate : (this.#parts.reportRate ?? 0)
   }
 
-  /** Adds a tunnel with these `TunnelSettings`, whose type is not public, and connects if the client is not connected. */
+  /** Adds a tunnel with these `TunnelSettings`, whose type is not public, and connects if necessary. */
   protected async add(settingsOf: () => object): Promise<Tunnel> {
     if (this.#state === 'closing') throw new TunnelError('STATE_INVALID', 'The client is closing.')
     const settings = settingsOf() as TunnelSettings
@@ -343,7 +343,7 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
     const tunnel = this.#tunnels.want(settings)
     try {
       if (this.#state === 'idle' || this.#state === 'closed') this.#connecting = this.#connectFirst()
-      // Its own refusal, if there was one, came before and says more than the first of all.
+      // If this tunnel was refused itself, that error came first and says more.
       if (this.#state === 'connecting')
         await this.#connecting?.catch((error: unknown) => tunnel.refuse(error))
       // A tunnel that was refused with the others is not requested again.
@@ -357,7 +357,7 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
     }
   }
 
-  /** The server took a tunnel back: without another one there is nothing to stay for. */
+  /** Handles the revocation of a tunnel. Without another one, the client ends. */
   #revoked(number: number, refusal: TunnelError): void {
     const error = this.#tunnels.revoked(number, refusal)
     if (error === undefined) return
@@ -391,7 +391,7 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
     })
     connection = await this.#servers.connect(events, signal)
     await this.#registerInTime(connection, startedAt)
-    // Granted and lost in the same moment.
+    // The connection was lost at the moment of the grant.
     if (end !== undefined) throw end
     this.#connection = connection
     this.#reports = reports
@@ -401,7 +401,7 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
     this.emit('connected', { url, subdomain, wire: connection.wire })
   }
 
-  /** Registers within what is left of `connectTimeoutMs`, or ends the connection. */
+  /** Registers within the rest of `connectTimeoutMs`, or ends the connection. */
   async #registerInTime(connection: Connection, startedAt: number): Promise<void> {
     const { signal } = this.#stopping
     const { connectTimeoutMs } = this.#settings
@@ -416,7 +416,7 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
     )
     signal.addEventListener('abort', stop)
     try {
-      // Before the name is granted, so that requests which wait for it are reported too.
+      // Before the grant, so that requests which wait for the name are also reported.
       if (this.#isWatched) connection.watch(true, this.#reportRate)
       await this.#tunnels.registerAll(connection)
       if (signal.aborted) throw stopped()
@@ -460,7 +460,10 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
     }
   }
 
-  /** The server stops. An only server closes the connection when it is done, and reconnecting begins then. */
+  /**
+   * Called when the server stops. If it is the only one, it closes the connection when it is done, and reconnecting
+   * begins then.
+   */
   #left(connection: Connection, reports: VisitReports, code: ErrorCode): void {
     const isElsewhere = code === 'SERVER_DRAINING' && this.#servers.areSeveral
     if (isElsewhere) this.#servers.goOn()
@@ -468,8 +471,8 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
   }
 
   /**
-   * Registers the tunnels on another connection: another program has the server's ports, or there are other servers. Open
-   * requests end on this connection, which the server closes when it is done.
+   * Registers the tunnels on another connection, because another program has the server's ports, or there are other
+   * servers. Open requests end on this connection, which the server closes afterwards.
    */
   #moveOn(connection: Connection, reports: VisitReports, code: ErrorCode): void {
     if (this.#state !== 'connected' || !this.#settings.isReconnecting || this.#tunnels.size === 0) return
@@ -498,13 +501,13 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
     const isReconnecting = this.#settings.isReconnecting && this.#tunnels.size > 0
     this.#state = isReconnecting ? 'reconnecting' : 'closed'
     this.emit('disconnected', { error })
-    // A listener may have called `disconnect`, or `connect`.
+    // A listener may have called `disconnect` or `connect`.
     if (signal.aborted || this.#stopping.signal !== signal) return
     if (isReconnecting) void this.#reconnect()
     else this.#end(this.#tunnels.size > 0 ? error : undefined)
   }
 
-  /** Tries until it works, the caller stops it, or the server refuses for good. Never rejects. */
+  /** Reconnects until it succeeds, is stopped, or the server refuses for good. Never rejects. */
   async #reconnect(): Promise<void> {
     const { signal } = this.#stopping
     while (!signal.aborted) {

@@ -1,11 +1,11 @@
-// Every bound of a client, with the defaults.
+// All limits of a client, with their defaults.
 
-import { TunnelError } from '../errors.ts'
+import { optionInvalid } from '../errors.ts'
 import { checkNames, whole } from '../option-names.ts'
 
 /**
- * Every bound of a client that can be changed. Whole numbers; the minimum is 1 unless `0` is explained. Other values and
- * unknown names are `OPTION_INVALID`.
+ * The limits of a client that can be changed. Whole numbers; the minimum is 1 unless `0` is explained. Other values
+ * and unknown names are `OPTION_INVALID`.
  */
 export interface ClientLimits {
   /**
@@ -40,7 +40,7 @@ export const DEFAULT_CLIENT_LIMITS: ClientLimits = {
   maxCollectedBytes: 268_435_456,
 }
 
-/** Limits that leave nothing to work with at 0. */
+/** The limits that leave the client unusable at 0. */
 const NEVER_ZERO: ReadonlySet<string> = new Set(['maxStreams', 'maxCarrierBacklogBytes', 'maxCollectedBytes'])
 
 export function clientLimits(wished: Partial<ClientLimits>): ClientLimits {
@@ -50,11 +50,11 @@ export function clientLimits(wished: Partial<ClientLimits>): ClientLimits {
   return { ...DEFAULT_CLIENT_LIMITS, ...Object.fromEntries(given) }
 }
 
-/** The longest time of a timer; a longer one would fire at once. */
+/** The longest time of a timer in JavaScript; with a longer one it would fire at once. */
 const MAX_TIMER_MS = 2_147_483_647
 
-/** Throws `OPTION_INVALID` for what no timer can wait. */
+/** Returns the value. Throws `OPTION_INVALID` if no timer can wait for that long. */
 export function positive(name: string, value: number): number {
   if (value > 0 && value <= MAX_TIMER_MS) return value
-  throw new TunnelError('OPTION_INVALID', `${name} must be 1 to ${MAX_TIMER_MS} milliseconds, not ${value}.`)
+  throw optionInvalid(`${name} must be 1 to ${MAX_TIMER_MS} milliseconds, not ${value}.`)
 }

@@ -66,6 +66,9 @@ export const CLIENT_HINTS: Readonly<Record<string, string>> = {
   local_host: 'The host of the app is host; hostHeader replaces the Host that it sees.',
   secure: 'server has the scheme: https://tunnel.example.',
   authtoken: 'It is token.',
+  basicAuth: 'It is guard: { password }.',
+  basic_auth: 'It is guard: { password }.',
+  verbose: 'The client prints nothing. Its events tell what happens.',
   domain: 'It is subdomain, or hosts for hosts of your own.',
   name: 'It is subdomain.',
 }

@@ -1,4 +1,4 @@
-// Everything a TunnelClient can be notified, with the defaults.
+// All options of a TunnelClient, with their defaults.
 
 import type { GuardOptions, WebhookRule } from '../guard.ts'
 import type { HandlerServer, WebSocketHandlers } from './contracts/handler.ts'
@@ -43,7 +43,7 @@ export interface OriginOptions {
   readonly spa?: boolean
   /**
    * Whether the app is not there yet. `client.forward(3000)` says where it is; until then its visitors get 502
-   * `ORIGIN_REFUSED`. Of the client's own tunnel alone. Default `false`.
+   * `ORIGIN_REFUSED`. Only for the client's own tunnel. Default `false`.
    */
   readonly later?: boolean
   /**
@@ -121,7 +121,7 @@ export interface HealthOptions {
   readonly intervalMs?: number
   /** The time that a check may take. Default 3,000 ms. If exceeded: it failed. */
   readonly timeoutMs?: number
-  /** Checks in a row that must pass for an unhealthy app to be well. Default 1. */
+  /** Checks in a row that must pass for an unhealthy app to become healthy. Default 1. */
   readonly healthyAfter?: number
   /** Checks in a row that must fail for a healthy app to become unhealthy. Default 3. */
   readonly unhealthyAfter?: number
@@ -378,7 +378,7 @@ export interface InspectOptions {
   readonly store?: string
 }
 
-/** A server of several, with settings that the others do not get. */
+/** One of several servers, with settings that the others do not get. */
 export interface OneServer {
   /** The address, as in `server`. */
   readonly url: string
@@ -473,10 +473,10 @@ export interface TunnelClientOptions extends HttpTunnelOptions {
    */
   readonly stateFolder?: string
   /**
-   * Requests a second that have `request` and `response` events of their own. Above, `requests` events pass on counts about
-   * twice a second. For programs that show requests to people, who read no more than 30 lines a second: a report costs more
-   * than the request. Default `0`: all have their own events, as always on the JSON wire and with older servers. Not a
-   * whole number from 0: `OPTION_INVALID`.
+   * Requests a second that have `request` and `response` events of their own. Above it, `requests` events pass on
+   * counts about twice a second. For programs that show requests to people, who read no more than 30 lines a second:
+   * a report costs more than the request. Default `0`: all have their own events, as always on the JSON wire and with
+   * older servers. Not a whole number from 0: `OPTION_INVALID`.
    */
   readonly reportRate?: number
   /**
@@ -494,11 +494,11 @@ export type TunnelState = 'idle' | 'connecting' | 'connected' | 'reconnecting' |
 
 /** The events of a TunnelClient. */
 export interface TunnelClientEvents {
-  /** Called when the server routes the URL (of the first tunnel) to this client; also after each reconnect. */
+  /** Emitted when the server routes the URL (of the first tunnel) to this client; also after each reconnect. */
   connected: { readonly url: string; readonly subdomain: string; readonly wire: 'streams' | 'json' }
   /**
-   * A tunnel is granted: at first, after each reconnect, and when it moves to another URL. A tunnel that the server revokes is
-   * an `error`; the last one is `close`.
+   * Emitted when a tunnel is granted: at first, after each reconnect, and when it moves to another URL. If the server
+   * revokes a tunnel, there is an `error` event; for the last one, `close`.
    */
   registered: {
     readonly kind: 'http' | 'tcp' | 'udp' | 'tls'
@@ -506,25 +506,29 @@ export interface TunnelClientEvents {
     readonly url: string
   }
   /**
-   * Visitors do not reach the first tunnel by its public URL, though the client is connected: two probes in a row failed. Or
-   * they reach it again. The client asks every `probeIntervalMs` while this event has a listener. HTTP tunnels only.
+   * Emitted when visitors cannot reach the first tunnel by its public URL although the client is connected (two
+   * probes in a row failed), and when they can again. The client probes every `probeIntervalMs` while this event has
+   * a listener. HTTP tunnels only.
    */
   reach: { readonly url: string; readonly isReachable: boolean }
-  /** The carrier is gone. */
+  /** Emitted when the carrier is lost. */
   disconnected: { readonly error?: Error }
-  /** Called when another attempt begins after `delayMs`. */
+  /** Emitted when another attempt begins after `delayMs`. */
   reconnecting: { readonly attempt: number; readonly delayMs: number }
-  /** A visitor's request arrived, or the server refused it before: then `response` follows at once, with the code. */
+  /**
+   * Emitted when a visitor's request arrived. If the server refused it before, `response` follows at once, with the
+   * code.
+   */
   request: {
     readonly id: number
     /** The name of the tunnel. */
     readonly tunnel: string
-    /** The host asked for, of wildcard tunnels only. */
+    /** The requested host, for wildcard tunnels only. */
     readonly host?: string
     readonly method: string
     readonly path: string
   }
-  /** The app switched protocols. Its `response`, with status 101, comes when that is closed. */
+  /** Emitted when the app switched protocols. `response`, with status 101, follows when the connection is closed. */
   upgraded: {
     readonly id: number
     readonly tunnel: string
@@ -562,9 +566,9 @@ export interface TunnelClientEvents {
     readonly bytes: number
     readonly inFlight: number
   }
-  /** The health checks of a tunnel have another verdict; `error` says why the app is unhealthy. */
+  /** Emitted when the health checks of a tunnel have another result; `error` says why the app is unhealthy. */
   health: { readonly tunnel: string; readonly isHealthy: boolean; readonly error?: Error }
-  /** A visitor of a TCP tunnel connected. `tunnel` is its name, such as `tcp-20000`. */
+  /** Emitted when a visitor of a TCP tunnel connected. `tunnel` is its name, such as `tcp-20000`. */
   visitorConnected: {
     readonly id: number
     readonly tunnel: string
@@ -572,8 +576,9 @@ export interface TunnelClientEvents {
     readonly remotePort: number
   }
   /**
-   * Called when that connection is closed. `bytesIn` went to the service, `bytesOut` to the visitor; `error` is the code of a
-   * bad end: `CANCELLED` when the visitor reset it, `CARRIER_LOST` with 0 bytes when the connection to the server was lost.
+   * Emitted when that connection is closed. `bytesIn` went to the service, `bytesOut` to the visitor. `error` is the
+   * code of a failure: `CANCELLED` if the visitor reset the connection, `CARRIER_LOST` with 0 bytes if the connection
+   * to the server was lost.
    */
   visitorDisconnected: {
     readonly id: number
@@ -585,8 +590,8 @@ export interface TunnelClientEvents {
     readonly bytesOut: number
     readonly error?: string
   }
-  /** Called for a failure after which the client continues. */
+  /** Emitted for a failure after which the client continues. */
   error: Error
-  /** The client is done: after `disconnect()`, or when reconnecting is off or pointless. */
+  /** Emitted when the client ends: after `disconnect()`, or when reconnecting is off or cannot help. */
   close: { readonly error?: Error }
 }

@@ -10,7 +10,7 @@ import type { Probing } from './tunnels/health.ts'
 import type { TunnelSettings } from './tunnels/tunnel-settings.ts'
 
 export interface FollowedTunnel {
-  /** The settings with the bare origins: health checks use them. */
+  /** The settings with the origins themselves, without parts, for health checks. */
   readonly settings: TunnelSettings
   readonly parts: readonly TunnelPart[]
   readonly wrapped: TunnelSettings
@@ -23,24 +23,22 @@ export class Parts {
     this.all = (installs as readonly Install[]).flatMap(install => install(client) ?? [])
   }
 
-  /** The text wire. `undefined` if servers have to negotiate the streams wire. */
+  /** The JSON wire. `undefined` if servers must negotiate the streams wire. */
   get textWire(): TextWire | undefined {
     return this.all.find(({ textWire }) => textWire !== undefined)?.textWire
   }
 
-  /** The check of HTTP/2 apps. `undefined` if there is none. */
   get loadHttp2Probing(): (() => Promise<Probing>) | undefined {
     return this.all.find(({ loadHttp2Probing }) => loadHttp2Probing !== undefined)?.loadHttp2Probing
   }
 
-  /** Makes the origin of an app that has no address. */
   readonly originOf: OwnOrigin = options => {
     let origin: Origin | undefined
     for (const part of this.all) origin ??= part.originOf?.(options)
     return origin
   }
 
-  /** Throws `OPTION_INVALID` for what a part cannot use. */
+  /** Makes the parts of a tunnel. Throws `OPTION_INVALID`. */
   follow(wanted: TunnelSettings): FollowedTunnel {
     const settings = this.all.reduce((tunnel, part) => part.settle?.(tunnel) ?? tunnel, wanted)
     const parts = this.all.flatMap(part => part.follow?.(settings) ?? [])
@@ -55,14 +53,14 @@ export class Parts {
     return { settings, parts, wrapped }
   }
 
-  /** Reports that parts want in a second, `0`: all; `undefined`: they want none. */
+  /** The number of reports per second that parts want; `0`: all; `undefined`: none. */
   get reportRate(): number | undefined {
     const rates = this.all.flatMap(part => part.reportRate ?? [])
     if (rates.length === 0) return undefined
     return rates.includes(0) ? 0 : Math.max(...rates)
   }
 
-  /** Throws `STATE_INVALID` where no part captures anything. */
+  /** Returns the exchanges to watch. Throws `STATE_INVALID` if no part captures any. */
   watch(watched: Watched): Watchable {
     for (const part of this.all) if (part.watch !== undefined) return part.watch(watched)
     throw new TunnelError('STATE_INVALID', 'The client captures nothing: it was made without inspect: true.')

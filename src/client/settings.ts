@@ -1,7 +1,7 @@
 // Turns the options of a client, and its environment, into settings. This is the only place that checks them.
 
 import type { Agent } from 'node:http'
-import { TunnelError } from '../errors.ts'
+import { optionInvalid } from '../errors.ts'
 import { whole } from '../option-names.ts'
 import type { Dial } from '../socket.ts'
 import { proxyChooser } from './carriers/proxy.ts'
@@ -18,18 +18,17 @@ import type { Environment, TunnelSettings } from './tunnels/tunnel-settings.ts'
 
 export interface ClientSettings {
   readonly server: ServerAddress
-  /** The other servers of the cluster. */
   readonly otherServers: readonly ServerChoice[]
   readonly tunnel: TunnelSettings | undefined
   readonly token: string | undefined
-  /** Tokens may go to another machine without TLS. */
+  /** Whether tokens may go to another machine without TLS. */
   readonly isInsecureTokenAllowed: boolean
   readonly wire: 'auto' | 'streams' | 'json'
-  /** Makes the connection to the server instead of `dial`. */
+  /** The Node Agent that connects to the server in place of `dial`. */
   readonly agent: Agent | undefined
-  /** The way to the server and its public side: through a proxy, or straight. */
+  /** Dials the server, through a proxy or directly. */
   readonly dial: Dial
-  /** The same to what a server names as its public side. */
+  /** Dials the public URL that a server reports, through a proxy or directly. */
   readonly dialPublic: Dial
   /** The proxy on the way to the server, for messages: its URL without the login. */
   readonly proxyLabel: string | undefined
@@ -40,7 +39,7 @@ export interface ClientSettings {
   readonly pingIntervalMs: number
   readonly deadAfterMs: number
   readonly drainTimeoutMs: number
-  /** Requests a second that are reported one by one; `0`: all. */
+  /** The number of requests per second that are reported one by one; `0`: all. */
   readonly reportRate: number
   readonly stateFolder: string | undefined
   readonly limits: ClientLimits
@@ -65,26 +64,26 @@ export function clientSettings(
 ): ClientSettings {
   const { wire = 'auto' } = options
   if (wire !== 'auto' && wire !== 'streams' && wire !== 'json') {
-    throw new TunnelError('OPTION_INVALID', `wire must be auto, streams or json, not "${String(wire)}".`)
+    throw optionInvalid(`wire must be auto, streams or json, not "${String(wire)}".`)
   }
   const pingIntervalMs = positive('pingIntervalMs', options.pingIntervalMs ?? 10_000)
   const deadAfterMs = positive('deadAfterMs', options.deadAfterMs ?? 20_000)
   if (deadAfterMs <= pingIntervalMs) {
-    throw new TunnelError('OPTION_INVALID', 'deadAfterMs must be more than pingIntervalMs.')
+    throw optionInvalid('deadAfterMs must be more than pingIntervalMs.')
   }
-  // An empty variable is one that is not set.
+  // An empty variable counts as not set.
   const fallback = (options.token ?? environment.TUNNEL_TOKEN) || undefined
   const given = options.server ?? serverList(environment.TUNNEL_SERVER || DEFAULT_SERVER)
   const choices = serversOf(given, options, fallback)
   const [{ server, token }, ...otherServers] = choices
   if (options.agent !== undefined && options.proxy) {
-    throw new TunnelError('OPTION_INVALID', 'agent and proxy exclude each other: the agent is the way.')
+    throw optionInvalid('agent and proxy exclude each other: the agent is the way.')
   }
-  // The request, with the token in it, may be in transit before anything here sees the certificate.
+  // The request with the token may be sent before this code sees the certificate.
   if (options.agent !== undefined && options.pin !== undefined) {
     const text =
       'pin cannot be verified where an agent makes the connection: use proxy, or leave the pin out.'
-    throw new TunnelError('OPTION_INVALID', text)
+    throw optionInvalid(text)
   }
   const chooseProxy = proxyChooser(options, environment)
   const way = {
@@ -109,7 +108,7 @@ export function clientSettings(
       : undefined,
     token,
     wire,
-    // Public as `object`: published types do without those of Node.
+    // The public type is `object`, so that published types do not need those of Node.
     agent: options.agent as Agent | undefined,
     connectTimeoutMs: positive('connectTimeoutMs', options.connectTimeoutMs ?? 10_000),
     isReconnecting: options.reconnect ?? true,
@@ -131,7 +130,7 @@ function serversOf(
 ): readonly [ServerChoice, ...ServerChoice[]] {
   const [first, ...others] = typeof given === 'string' ? [given] : given
   if (first === undefined || others.length >= MAX_SERVERS)
-    throw new TunnelError('OPTION_INVALID', `server must name 1 to ${MAX_SERVERS} servers.`)
+    throw optionInvalid(`server must name 1 to ${MAX_SERVERS} servers.`)
   const choice = (one: string | OneServer): ServerChoice => {
     const { url, token = fallback, ca = options.ca } = typeof one === 'string' ? { url: one } : one
     return {
@@ -142,7 +141,7 @@ function serversOf(
   return [choice(first), ...others.map(choice)]
 }
 
-/** The same client at each of its servers, in their order. */
+/** Returns the settings for each of the servers, in their order. */
 export function atEachServer(settings: ClientSettings): readonly ClientSettings[] {
   return [settings, ...settings.otherServers.map(one => ({ ...settings, ...one }))]
 }

@@ -1,4 +1,4 @@
-// Checks that the keys of a service fit together, and that no other service has its name or port.
+// Checks that the keys of a service are compatible, and that no other service has its name or port.
 
 import { isReservedName, parseHost, unusedPart } from '../names.ts'
 import { type Check, pathOf } from './check.ts'
@@ -11,7 +11,7 @@ import type { ServiceConfig, ServiceKind } from './service.ts'
 export type CheckedService = Output<'service'>
 type GivenPool = Exclude<CheckedService['pool'], boolean | undefined>
 
-/** A service, or one for each port of a range, named `game:27015`. */
+/** Checks a service, which may be one for each port of a range, named `game:27015`. */
 export function checkServices(
   name: string,
   { port, remotePort, ...checked }: CheckedService,
@@ -43,7 +43,7 @@ export function checkServices(
     ...service,
     name: `${name}:${one}`,
     options: { ...service.options, ...portOptions(one, remotePorts?.[index]) },
-    // The same kind, with other numbers in its options.
+    // The same kind, with other port numbers in its options.
   })) as readonly ServiceConfig[]
 }
 
@@ -60,12 +60,12 @@ function checkService(
   taken: Taken,
 ): ServiceConfig | undefined {
   const path = pathOf('services', name)
-  // A fault of its own; what else would be said would be guessed.
+  // A wrong kind is a fault of its own, and other faults would be guesses.
   if (checked.kind === undefined && check.isGiven(`${path}.kind`)) return undefined
   const hasFolder = check.isGiven(`${path}.folder`)
   const { kind: said, pool, health, routes, guard, private: isPrivate = false, to, ...rest } = checked
   const kind = (said ?? 'http') === 'http' && hasFolder ? 'folder' : (said ?? 'http')
-  // `folder` next to `port` is not a key of a wrong kind, but a second target.
+  // `folder` next to `port` is a second target, rather than a key of another kind.
   const targets = TARGETS.filter(key => isFor(kind, key) || (said !== 'folder' && kind === 'folder'))
   for (const [key, { kinds = [] }] of Object.entries(SERVICE_FIELDS)) {
     if (!check.isGiven(`${path}.${key}`) || isFor(kind, key) || targets.some(target => target === key))
@@ -136,7 +136,7 @@ function checkConnect(
   })
 }
 
-/** Its name is that of the service, or `subdomain`. */
+/** Checks a private service, which has the name of the service, or `subdomain`. */
 function checkPrivate(
   name: string,
   kind: Exclude<ServiceKind, 'connect'> | 'folder',
@@ -185,7 +185,7 @@ function checkCopies(path: string, kind: string, pool: GivenPool, check: Check):
       check.fault(`${path}.${key}`, `${path}.${key} is for to = "all"`)
 }
 
-/** The options were checked against the table and for their kind; if not, there is a fault, and this is not used. */
+/** Makes a service from options that were checked for their kind. If they have a fault, the result is not used. */
 function service(name: string, kind: ServiceKind, options: unknown): ServiceConfig {
   return { name, kind, options } as ServiceConfig
 }
@@ -233,14 +233,14 @@ function checkUrls(path: string, { host, url, routes }: CheckedService, check: C
       check.fault(`${path}.${key}`, `${path}.${key} is for an https:// app, and there is none`)
 }
 
-/** Bytes have no credentials. */
+/** Reports sign-in methods of raw tunnels, whose bytes have no credentials. */
 function checkRawGuard(path: string, kind: string, check: Check): void {
   for (const key of Object.keys(GUARD_FIELDS))
     if (!RAW_GUARD_KEYS.has(key) && check.isGiven(`${path}.${key}`))
       check.fault(`${path}.${key}`, `${path}.${key} is for http: ${kind} has ${listOf([...RAW_GUARD_KEYS])}`)
 }
 
-/** Maps become objects, as the library has them. */
+/** Turns maps into objects, as the library expects them. */
 function plainOf(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(plainOf)
   if (typeof value !== 'object' || value === null) return value
@@ -263,7 +263,7 @@ function checkRoutes(path: string, routes: readonly string[], check: Check): voi
   }
 }
 
-/** Names and ports that only one service can have. */
+/** The names and ports in use, which only one service can have. */
 export class Taken {
   readonly #check: Check
   readonly #paths = new Map<string, string>()

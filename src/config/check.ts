@@ -10,7 +10,7 @@ import { readValue, showResult, showValue, Unreadable, wantedOf } from './value.
 import { type Environment, expand } from './variables.ts'
 
 export interface CheckOptions {
-  /** The file's: paths in it are relative to it. */
+  /** The folder of the file, to which its paths are relative. */
   readonly folder: string
   /** The variables for `${NAME}` in texts. `undefined`: texts stay unchanged, as in TypeScript. */
   readonly environment: Environment | undefined
@@ -18,7 +18,7 @@ export interface CheckOptions {
   readonly found?: FoundFile | undefined
 }
 
-/** Names of a table under which a key that is unknown in another one is looked for. */
+/** The names of a table, for keys that are unknown in another table. */
 export interface Elsewhere {
   readonly fields: Fields
   /** The text after "belongs". */
@@ -35,7 +35,7 @@ export interface Checked<Config> {
   readonly places: ReadonlyMap<string, Place | undefined>
 }
 
-/** Values by the names of their options. A value that could not be used is left out, and a fault says why. */
+/** The values by option name. An unusable value is left out, and a fault says why. */
 export type Values = Readonly<Record<string, unknown>>
 
 export class Check {
@@ -53,7 +53,7 @@ export class Check {
     this.faults.push({ at: this.#places.get(path), message })
   }
 
-  /** An app is at this host, which a file that was found may not name. */
+  /** Checks the host of an app, because a file that was found must not name every host. */
   appHost(path: string, host: string): void {
     const refusal = this.#options.found?.hostRefusal(host)
     if (refusal !== undefined) this.fault(path, `${path}: ${refusal}`)
@@ -67,13 +67,12 @@ export class Check {
     return this.#places.has(path)
   }
 
-  /** Whether the value of a key that is given cannot be used. */
+  /** Whether a key is given and its value is unusable. */
   isFaulty(path: string): boolean {
     const place = this.#places.get(path)
     return place !== undefined && this.faults.some(({ at }) => at === place)
   }
 
-  /** Returns `config` if there is no fault. */
   checked<Config>(config: Config): Checked<Config> {
     const { faults } = this
     return {
@@ -120,7 +119,7 @@ export class Check {
     return values
   }
 
-  /** Returns a value. `undefined` if it cannot be used, and a fault says why. */
+  /** Returns a value. `undefined` if it is unusable, and a fault says why. */
   #value(node: Node, value: Value, path: string): unknown {
     switch (value.type) {
       case 'table':
@@ -165,7 +164,7 @@ export class Check {
     { of, isUnique }: Value & { type: 'list' },
     path: string,
   ): readonly unknown[] | undefined {
-    // One alone needs no brackets.
+    // A single value needs no brackets.
     const items = node.kind === 'list' ? node.items : [node]
     if (node.kind === 'list' && items.length === 0)
       return this.#wrong(node, path, 'a list of at least one, or left out', 'an empty list')
@@ -192,11 +191,11 @@ export class Check {
       if (refusal !== undefined) return this.#fault(node, path, refusal)
       const expanded = expand(found, environment)
       if ('message' in expanded) return this.#fault(node, path, expanded.message)
-      // A variable may hold a secret, in the wrong place by mistake.
+      // A variable may contain a secret, in the wrong place by mistake.
       if (expanded.text !== found && shown !== undefined) shown = `what ${shown} stands for`
       found = expanded.text
     }
-    // Before it is read.
+    // Checked before the file is read.
     const outside = typeof found === 'string' ? this.#options.found?.pathRefusal(found, value) : undefined
     if (outside !== undefined) return this.#fault(node, path, outside)
     const result = readValue(found, value, this.#options.folder)
@@ -231,7 +230,7 @@ function unknownKey(key: string, path: string, fields: Fields, elsewhere: readon
     const found = Object.entries(others).some(([name, field]) => spellingsOf(name, field).includes(key))
     if (found) return `${unknown}: it belongs ${where}`
   }
-  // Spelled in the case of the file's keys.
+  // In the spelling of the file's other keys.
   const isCamel = /[a-z][A-Z]/.test(key)
   const spell = (one: string) => (isCamel ? camelOf(one) : one)
   const here = nearest(key, Object.keys(fields).map(spell))
@@ -249,7 +248,7 @@ export function pathOf(path: string, key: string): string {
   return path === '' ? part : `${path}.${part}`
 }
 
-/** Returns the value that a node fits: by its form, otherwise the first that is not a table. */
+/** Returns the type of value that a node fits: by its form, otherwise the first that is not a table. */
 function fittingOf(node: Node, of: readonly Value[]): Value | undefined {
   if (node.kind === 'table') return of.find(({ type }) => type === 'table')
   const type = node.kind === 'list' ? 'list' : node.kind === 'value' ? typeof node.value : ''

@@ -1,4 +1,4 @@
-// The meaning of a client's configuration file: the connection, and the services that go over it.
+// The meaning of a client's configuration file: the connection, and its services.
 
 import { Check, type Checked, type CheckOptions } from './check.ts'
 import { type CheckedService, checkServices, Taken } from './check-service.ts'

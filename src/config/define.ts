@@ -1,4 +1,4 @@
-// For configuration files in TypeScript: types for what a file may say.
+// Types for configuration files in TypeScript.
 
 import type { ClientFile, ServerFile } from './input.ts'
 

@@ -7,7 +7,7 @@ export interface Place {
 }
 
 export interface Fault {
-  /** The place. `undefined`: the file as a whole, or a TypeScript value that is in no literal. */
+  /** The place. `undefined` for the file as a whole, or a TypeScript value outside of a literal. */
   readonly at: Place | undefined
   /** The fault and the next step, without a full stop. */
   readonly message: string

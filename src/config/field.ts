@@ -1,4 +1,4 @@
-// Contract: what a key of a configuration file may hold. The tables of schema/ are made of these.
+// Contract: what a key of a configuration file may contain. The tables of schema/ consist of these.
 
 import type { Form } from './forms.ts'
 
@@ -15,7 +15,7 @@ export interface Field {
   readonly isRequired?: true
 }
 
-/** Keys in kebab-case, in the order of the documentation. */
+/** The keys in kebab-case, in the order of the documentation. */
 export type Fields = Readonly<Record<string, Field>>
 
 export type Value =
@@ -40,7 +40,7 @@ export type Value =
   | { readonly type: 'list'; readonly of: Value; readonly isUnique?: true }
   | { readonly type: 'map'; readonly of: Value; readonly keys: Form; readonly each: string }
   | { readonly type: 'table'; readonly fields: Fields }
-  /** The first one that takes what is there. */
+  /** The first type that accepts the value. */
   | { readonly type: 'either'; readonly of: readonly Value[] }
 
 export const MAX_TIMER_MS = 2_147_483_647

@@ -1,4 +1,4 @@
-// Finds the configuration file and reads its text. A file that cannot be read is a fault, never an exception.
+// Finds the configuration file and reads its text. An unreadable file is a fault, never an exception.
 
 import { closeSync, existsSync, fstatSync, openSync, readFileSync, statSync } from 'node:fs'
 import { extname, join } from 'node:path'
@@ -11,7 +11,7 @@ const MAX_FILE_BYTES = 1_048_576
 export const EXTENSIONS = ['.toml', '.yaml', '.yml', '.json', '.ts'] as const
 export type Extension = (typeof EXTENSIONS)[number]
 
-/** The files of this name in a folder; more than one is more than one truth. */
+/** Returns the files of this name in a folder. More than one is a fault. */
 export function findFiles(folder: string): readonly string[] {
   return EXTENSIONS.map(extension => `localtunnels${extension}`).filter(name =>
     existsSync(join(folder, name)),
@@ -23,17 +23,19 @@ export function extensionOf(path: string): Extension | undefined {
   return EXTENSIONS.find(extension => extension === found)
 }
 
-/** The text without a byte order mark. */
+/** Returns the text without a byte order mark. */
 export function readConfigText(path: string): string | Fault {
   const read = readSmallFile(path)
   if (typeof read === 'string') return whole(read)
+  const bytes = Buffer.from(read.subarray(0, 4)).toString('hex')
+  if (/^(?:fffe0000|0000feff|..000000|000000..)$/.test(bytes)) return whole('is UTF-32: save it as UTF-8')
   // PowerShell 5 writes it by default.
   if (isUtf16(read)) return whole('is UTF-16: save it as UTF-8')
   if (read.includes(0)) return whole('is not a text file: it has zero bytes')
   try {
     return new TextDecoder('utf-8', { fatal: true }).decode(read)
   } catch {
-    // Bytes that are not UTF-8 are the only thing it throws for.
+    // It only throws for bytes that are not UTF-8.
     return whole('is not a text file in UTF-8')
   }
 }
@@ -50,10 +52,10 @@ function isUtf16(bytes: Uint8Array): boolean {
   )
 }
 
-/** The bytes, or why there are none, as in `cannot be read: there is no such file`. */
+/** Returns the bytes, or why there are none, as in `cannot be read: there is no such file`. */
 export function readSmallFile(path: string): Uint8Array | string {
   try {
-    // Before it is opened: opening a pipe would wait for its writer.
+    // Checked before it is opened, because opening a pipe would wait for its writer.
     const stats = statSync(path)
     if (stats.isDirectory()) return 'cannot be read: it is a folder'
     if (!stats.isFile()) return 'cannot be read: it is not a regular file'

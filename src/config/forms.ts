@@ -40,7 +40,7 @@ interface FormEntry {
 const isUrl = (text: string, schemes: RegExp) =>
   URL.canParse(text) && schemes.test(new URL(text).protocol) && new URL(text).hostname !== ''
 
-/** Names differ in case only for those who type them. */
+/** The case of names only matters to those who type them. */
 const isLabel = (text: string) => isValidSubdomain(text.toLowerCase())
 
 export const FORMS: Readonly<Record<Form, FormEntry>> = {
@@ -131,8 +131,8 @@ function isOwnHost(text: string): boolean {
 }
 
 /**
- * Whether the text is a path as the client accepts it: visible ASCII, no empty or dot segments, at most 255 of it. A slash at
- * the end is cut off.
+ * Whether the text is a path that the client accepts: visible ASCII, no empty or dot segments, at most 255
+ * characters. A slash at the end is removed.
  */
 function isRoute(text: string): boolean {
   const path = text.replace(/\/+$/, '')
@@ -144,7 +144,7 @@ function hostOf(text: string): ReturnType<typeof parseHost> | undefined {
   try {
     return parseHost(text)
   } catch {
-    // The caller has words of its own for it.
+    // The caller has a message of its own.
     return undefined
   }
 }

@@ -1,4 +1,4 @@
-// The rights of a configuration file that was found in the current folder, and not named by the user.
+// What a configuration file may do that was found in the current folder rather than named by the user.
 
 import { readlinkSync, realpathSync } from 'node:fs'
 import { isIP } from 'node:net'
@@ -10,18 +10,18 @@ import { CLIENT_FIELDS } from './schema/fields.ts'
 import { parseRouteTarget } from './target.ts'
 import { type Environment, setVariables } from './variables.ts'
 
-/** The maximum number of links, as many as the system follows. */
+/** The maximum number of links to follow, as in the system. */
 const MAX_LINKS = 40
 
-/** Whether the user has chosen a server of this address: logged in there, or set it for this process. */
+/** Returns whether the user has chosen the server with this address: logged in there, or set it for this process. */
 export type TrustsServer = (server: string) => boolean
 
-/** Keys that say by which way, and how safely, the server is reached. */
+/** The keys that decide how, and how safely, the server is reached. */
 const WAYS = ['proxy', 'ca', 'verify-server', 'insecure-token'] as const
-/** A server that is one variable as a whole, without a default, is the user's choice. */
+/** A pattern for a server that is one whole variable without a default, and so the user's choice. */
 const WHOLE_VARIABLE = /^\$\{[A-Za-z_][A-Za-z0-9_]*\}$/
 
-/** The keys of a client's file by which a token could be read in transit. */
+/** Returns the keys of a client's file with which others could read a token. */
 function waysOf(root: TableNode): readonly string[] {
   return WAYS.filter(key => {
     const field = CLIENT_FIELDS[key]
@@ -33,11 +33,11 @@ function waysOf(root: TableNode): readonly string[] {
 const OWN: ReadonlySet<string> = new Set(['credential', 'token', 'subdomain'])
 
 /**
- * Decides for one file which of its texts may hold variables. It came with the folder, possibly from a stranger, and what a
- * variable holds may be a secret: so no text may carry one to a host that the user has not chosen.
+ * Decides for one file which of its texts may use variables. The file came with the folder, possibly from a stranger,
+ * and a variable may contain a secret: no text may send one to a host that the user has not chosen.
  */
 export class FoundFile {
-  /** Whether the user chose the server and the way to it. */
+  /** Whether the user chose the server and how to reach it. */
   readonly #isServerTrusted: boolean
   readonly #folder: string
   readonly #server: string | undefined
@@ -55,9 +55,9 @@ export class FoundFile {
   }
 
   /**
-   * Returns why a path is not used. `undefined` if it is, or there is none. A folder of files somewhere else may hold the user's
-   * tokens and keys, a socket may be that of the ssh agent, a certificate is the user's name: none of them is for a stranger's
-   * server.
+   * Returns why a path is not used. `undefined` if it is, or there is none. Another folder may contain the user's
+   * tokens and keys, a socket may be that of the ssh agent, and a certificate contains the user's name: none of them
+   * is for a stranger's server.
    */
   pathRefusal(text: string, value: Value): string | undefined {
     const path = pathOf(text, value, this.#folder)
@@ -66,8 +66,9 @@ export class FoundFile {
   }
 
   /**
-   * Returns why an app at this host is not shared. `undefined` if it is. The user's machine reaches what a stranger does not:
-   * the metadata of a cloud, a database, a router. Names are not looked up, because their response may be another one later.
+   * Returns why an app at this host is not shared. `undefined` if it is. The user's machine can reach hosts that a
+   * stranger cannot: a cloud's metadata, a database, a router. Names are not looked up, because their address may
+   * change.
    */
   hostRefusal(host: string): string | undefined {
     if (this.#isServerTrusted || isThisMachine(host)) return undefined
@@ -75,7 +76,7 @@ export class FoundFile {
     return `"${host}" is not an address of this machine, and this file was found and not named, with a server or a way to it that you have not chosen: name it with --config${way}`
   }
 
-  /** Returns why the variables of a text are not used. `undefined` if they are, or none is set. */
+  /** Returns why the variables of a text are not used. `undefined` if they are, or it has none. */
   refusal(text: string, value: Value, environment: Environment): string | undefined {
     const [name] = setVariables(text, environment)
     if (name === undefined) return undefined
@@ -89,7 +90,7 @@ export class FoundFile {
       case 'target':
         return `${because}: name it with --config`
       default:
-        // Numbers, choices and paths below the folder: nothing of a variable is sent.
+        // Numbers, choices and paths below the folder: no variable is sent.
         return undefined
     }
   }
@@ -101,7 +102,7 @@ function pathOf(text: string, value: Value, folder: string): string | undefined 
   return target !== undefined && 'unix' in target ? target.unix : undefined
 }
 
-/** Whether a host is this machine, in spellings that have no other meaning. */
+/** Whether a host means this machine, in an unambiguous spelling. */
 function isThisMachine(host: string): boolean {
   if (host === 'localhost' || host.endsWith('.localhost') || host === '::1') return true
   return isIP(host) === 4 && host.startsWith('127.')
@@ -112,11 +113,11 @@ function realPath(path: string, links = 0): string {
   try {
     return realpathSync(path)
   } catch {
-    // The root is always there.
+    // The root always exists.
     const place = join(realPath(dirname(path), links), basename(path))
     const target = linkAt(place)
     if (target === undefined) return place
-    // A ring of links leads nowhere.
+    // A ring of links has no target.
     return links < MAX_LINKS ? realPath(resolve(dirname(place), target), links + 1) : sep
   }
 }
@@ -125,7 +126,7 @@ function linkAt(path: string): string | undefined {
   try {
     return readlinkSync(path)
   } catch {
-    return undefined // nothing is there, or it is no link
+    return undefined // nothing is there, or it is not a link
   }
 }
 

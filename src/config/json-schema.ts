@@ -1,4 +1,4 @@
-// The tables of schema/ as a JSON Schema, for editors that complete and check while one types.
+// Turns the tables of schema/ into a JSON Schema, for editors that complete and check.
 
 import { camelOf, type Field, type Fields, spellingsOf, type Value } from './field.ts'
 import { CLIENT_FIELDS, SERVER_FIELDS } from './schema/fields.ts'
@@ -16,13 +16,13 @@ export function jsonSchema(): Json {
     definitions: {
       client: tableSchema(CLIENT_FIELDS, EXTENSIONS),
       server: tableSchema(SERVER_FIELDS, EXTENSIONS),
-      // Whatever a variable stands for is seen only when the file is read.
+      // The value of a variable is only known when the file is read.
       variable: { type: 'string', pattern: '\\$\\{' },
     },
   }
 }
 
-/** Keys at the top that nothing reads. */
+/** The top-level keys that nothing reads. */
 const EXTENSIONS: readonly (readonly [string, Json])[] = [['^x-', {}]]
 
 function tableSchema(fields: Fields, more: readonly (readonly [string, Json])[] = []): Json {
@@ -38,7 +38,7 @@ function tableSchema(fields: Fields, more: readonly (readonly [string, Json])[] 
     type: 'object',
     additionalProperties: false,
     properties: Object.fromEntries(entries.map(([key, field]) => [key, fieldSchema(field)])),
-    // Accepted, and not proposed.
+    // Accepted, but not suggested.
     ...(others.length > 0 && { patternProperties: Object.fromEntries(others) }),
     ...(required.length > 0 && required.every(key => key === camelOf(key)) && { required }),
   }
@@ -82,7 +82,7 @@ function valueSchema(value: Value): JsonObject {
     case 'map':
       return { type: 'object', additionalProperties: valueSchema(value.of) }
     case 'table':
-      // Always an object, as tableSchema makes it.
+      // Always an object, as tableSchema returns it.
       return tableSchema(value.fields) as JsonObject
     case 'either':
       return { anyOf: value.of.map(valueSchema) }

@@ -17,7 +17,7 @@ export interface LoadOptions {
   readonly environment: Environment
   /** The kind. `undefined`: the one of its keys. */
   readonly kind?: 'client' | 'server' | undefined
-  /** The file was found in the folder, not named: it may do less. */
+  /** Set if the file was found in the folder rather than named, so that it may do less. */
   readonly found?: TrustsServer | undefined
 }
 
@@ -28,7 +28,7 @@ const refused = (...faults: readonly Fault[]): Checked<never> => ({
   places: new Map(),
 })
 
-/** Faults of one file that are reported; a user who has more reads the first ones first. */
+/** The maximum number of faults that are reported for one file. */
 const MAX_FAULTS = 100
 
 export async function loadConfig(
@@ -61,7 +61,7 @@ export async function loadClientConfig(
   environment: Environment,
   found?: TrustsServer,
 ): Promise<Checked<ClientConfig>> {
-  // The kind says which.
+  // The kind decides the type.
   return (await loadConfig(path, { environment, kind: 'client', found })) as Checked<ClientConfig>
 }
 
@@ -69,11 +69,11 @@ export async function loadServerConfig(
   path: string,
   environment: Environment,
 ): Promise<Checked<ServerConfig>> {
-  // The kind says which.
+  // The kind decides the type.
   return (await loadConfig(path, { environment, kind: 'server' })) as Checked<ServerConfig>
 }
 
-/** Reads a text in one of the syntaxes. Only the parser that is needed is loaded. */
+/** Reads a text in one of the syntaxes. Loads only the parser that it needs. */
 export async function readText(text: string, extension: Exclude<Extension, '.ts'>): Promise<Read> {
   try {
     switch (extension) {
@@ -86,7 +86,7 @@ export async function readText(text: string, extension: Exclude<Extension, '.ts'
         return (await import('./syntaxes/yaml.ts')).readYaml(text)
     }
   } catch (error) {
-    // Parsers descend by calling themselves: brackets in brackets in brackets end their stack.
+    // Parsers are recursive: deeply nested brackets exhaust their stack.
     const isDeep = error instanceof RangeError
     return { faults: [whole(isDeep ? 'is nested too deeply' : `cannot be read: ${messageOf(error)}`)] }
   }
@@ -108,19 +108,19 @@ async function readFile(path: string): Promise<Read> {
   return (await import('./syntaxes/typescript.ts')).readTypeScript(resolve(path), text)
 }
 
-/** Keys such as `x-defaults` are a place for anchors, as in compose files: nothing reads them. */
+/** Removes keys such as `x-defaults`, which contain anchors, as in compose files, and which nothing reads. */
 function withoutExtensions(root: TableNode): TableNode {
   return { ...root, entries: new Map([...root.entries].filter(([key]) => !key.startsWith('x-'))) }
 }
 
-/** A file belongs to the end that knows more of its keys. */
+/** Returns the end to which the file belongs: the one that knows more of its keys. */
 function kindOf(root: TableNode): 'client' | 'server' {
   const known = (fields: Fields) => {
     const spellings = new Set(Object.entries(fields).flatMap(([key, field]) => spellingsOf(key, field)))
     return [...root.entries.keys()].filter(key => spellings.has(key)).length
   }
   const [ofServer, ofClient] = [known(SERVER_FIELDS), known(CLIENT_FIELDS)]
-  // Both have `limits`; a client without services has nothing to do.
+  // Both have `limits`. A client without services has nothing to do.
   if (ofServer === ofClient && ofServer > 0) return root.entries.has('services') ? 'client' : 'server'
   return ofServer > ofClient ? 'server' : 'client'
 }

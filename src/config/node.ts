@@ -35,10 +35,10 @@ export interface OtherNode {
   readonly what: string
 }
 
-/** A file read, or why it cannot be. */
+/** A file that was read, or why it could not be. */
 export type Read = { readonly root: TableNode } | { readonly faults: readonly Fault[] }
 
-/** A table under construction. A key given twice is a fault, and the first one stays. */
+/** A table being built. A key given twice is a fault, and the first one stays. */
 export class TableBuilder implements TableNode {
   readonly kind = 'table'
   readonly at: Place | undefined
@@ -65,7 +65,7 @@ export function lineOf(at: Place | undefined): string {
   return at === undefined ? 'another line' : `line ${at.line}`
 }
 
-/** Returns the name of a node for messages, without its value: it may be a secret. */
+/** Returns the name of a node for messages, without its value, which may be a secret. */
 export function kindOf(node: Node): string {
   switch (node.kind) {
     case 'table':

@@ -1,11 +1,11 @@
-// Recognises configuration files of other tunnels, so that they get one line instead of a fault for each key.
+// Recognises configuration files of other tunnels, so that they get one line rather than a fault for each key.
 
 import { basename } from 'node:path'
 import type { Fault } from './fault.ts'
 import { whole } from './file.ts'
 import type { TableNode } from './node.ts'
 
-/** Keys of the top level that one tool has and localtunnels has not. Some tools need two, as one alone could be a slip. */
+/** The top-level keys that only one other tool has. Some tools need two, because a single one could be a slip. */
 const MARKS: readonly { readonly tool: string; readonly keys: readonly string[]; readonly least: number }[] =
   [
     { tool: 'ngrok', keys: ['version', 'agent', 'authtoken', 'tunnels', 'endpoints', 'region'], least: 2 },
@@ -31,7 +31,7 @@ const MARKS: readonly { readonly tool: string; readonly keys: readonly string[];
     },
   ]
 
-/** The one fault of a file that another tunnel reads; `undefined`: it is not one. */
+/** Returns the only fault of another tunnel's file. `undefined` if it is not one. */
 export function otherFile({ entries }: TableNode): Fault | undefined {
   if (entries.has('services')) return undefined
   const found = MARKS.find(({ keys, least }) => keys.filter(key => entries.has(key)).length >= least)
@@ -39,10 +39,10 @@ export function otherFile({ entries }: TableNode): Fault | undefined {
   return RATHOLE.some(key => entries.get(key)?.node.kind === 'table') ? faultOf('rathole') : undefined
 }
 
-/** Its only tables. In a file of localtunnels, `server` is an address. */
+/** The only tables of rathole. In our files, `server` is an address. */
 const RATHOLE = ['client', 'server']
 
-/** The same for a file that is known by its name alone: its syntax is none of ours. */
+/** Returns the fault of a file that its name identifies, because we cannot read its syntax. */
 export function otherName(path: string): Fault | undefined {
   return /^frp[cs].*\.ini$/i.test(basename(path)) ? faultOf('frp') : undefined
 }

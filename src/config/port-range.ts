@@ -1,11 +1,11 @@
-// Ports that follow each other, as in `27015-27030`: one service, a tunnel for each.
+// Consecutive ports, as in `27015-27030`: one service, with a tunnel for each.
 
 /**
  * The maximum number of ports in a range. Each port is a tunnel, and a server grants 256 to a client by default (`maxTunnels`).
  */
 export const MAX_RANGE_PORTS = 256
 
-/** All ports of a port or a range, in order; `undefined` for anything else. */
+/** Returns all ports of a port or a range, in order. `undefined` for anything else. */
 export function portsOf(given: number | string): readonly number[] | undefined {
   const match = /^(\d{1,5})(?:-(\d{1,5}))?$/.exec(String(given).trim())
   if (match === null) return undefined

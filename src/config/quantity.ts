@@ -19,7 +19,7 @@ const SIZE_UNITS: Readonly<Record<string, number>> = {
   GiB: 1_073_741_824,
 }
 
-/** Milliseconds of `500ms`, `30s`, `1.5h`, `1m30s`, or of a bare number. `undefined`: no duration. */
+/** Returns milliseconds for `500ms`, `30s`, `1.5h`, `1m30s`, or a bare number. `undefined` if it is not a duration. */
 export function parseDuration(text: string): number | undefined {
   if (/^\d{1,12}$/.test(text)) return Number(text)
   if (!/^(?:\d{1,12}(?:\.\d{1,3})?(?:ms|[smhd]))+$/.test(text)) return undefined
@@ -29,14 +29,14 @@ export function parseDuration(text: string): number | undefined {
   return Math.round(ms)
 }
 
-/** Bytes of `64KiB`, `1.5 MiB`, `10MB`, or of a bare number. `undefined`: no size. */
+/** Returns bytes for `64KiB`, `1.5 MiB`, `10MB`, or a bare number. `undefined` if it is not a size. */
 export function parseSize(text: string): number | undefined {
   const [, number, unit = ''] = /^(\d{1,15}(?:\.\d{1,3})?) ?([kKMG]i?B|B|)$/.exec(text) ?? []
   const factor = SIZE_UNITS[unit]
   return number === undefined || factor === undefined ? undefined : Math.round(Number(number) * factor)
 }
 
-/** The shortest way to write it: `30s`, `1500ms`. */
+/** Returns the shortest text: `30s`, `1500ms`. */
 export function formatDuration(ms: number): string {
   for (const unit of ['d', 'h', 'm', 's']) {
     const factor = DURATION_UNITS[unit]!
@@ -45,7 +45,7 @@ export function formatDuration(ms: number): string {
   return `${ms}ms`
 }
 
-/** The shortest way to write it: `64MiB`, `1000B`. */
+/** Returns the shortest text: `64MiB`, `1000B`. */
 export function formatSize(bytes: number): string {
   for (const unit of ['GiB', 'MiB', 'KiB']) {
     const factor = SIZE_UNITS[unit]!

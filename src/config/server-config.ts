@@ -22,7 +22,7 @@ export type RateConfig = Output<'server-rate'>
 export type JwtTokenConfig = Output<'jwt-token'>
 export type ClusterConfig = Output<'cluster'>
 
-/** Keys that the command makes options of. */
+/** The keys that the command turns into options. */
 type OwnKeys =
   | 'open'
   | 'adminListener'
@@ -38,21 +38,21 @@ type OwnKeys =
   | 'login'
 
 export interface ServerConfigOptions extends TunnelServerOptions, Pick<Output<'server'>, OwnKeys> {
-  /** The file of the tokens of `localtunnels token`; `true`: the one in the state folder. */
+  /** The token file of `localtunnels token`; `true`: the one in the state folder. */
   readonly tokensFile?: string | true
   /** The PEM files of certificates, as flags name them. */
   readonly tlsFiles?: readonly { readonly cert: string; readonly key: string }[]
-  /** Keeps the rates that are `shared`; the command opens it. */
+  /** The store of `shared` rates, which the command opens. */
   readonly sharedRates?: SharedRates
-  /** Knows the countries of addresses; the command opens it. */
+  /** The countries of addresses, in a file that the command opens. */
   readonly countries?: Countries
-  /** Opens where used links are kept; the command has it. */
+  /** Opens the store of used links of the command. */
   readonly usedLinks?: () => Promise<UsedLinks | undefined>
 }
 
 export function checkServer(root: TableNode, options: CheckOptions): Checked<ServerConfig> {
   const check = new Check(options)
-  // The names and types of SERVER_FIELDS, as test/config/syntaxes.test.ts goes through them.
+  // The names and types of SERVER_FIELDS, which test/config/syntaxes.test.ts checks.
   const values = check.table(root, SERVER_FIELDS, '', [
     { fields: CLIENT_FIELDS, where: "in a client's file" },
   ]) as ServerConfigOptions
@@ -80,7 +80,7 @@ export function checkServer(root: TableNode, options: CheckOptions): Checked<Ser
   return check.checked({ kind: 'server', options: values })
 }
 
-/** A file's options with those that win over them; limits one by one. */
+/** Returns a file's options with those that win over them. Limits are combined one by one. */
 export function serverOptions({ options }: ServerConfig, stronger: ServerConfigOptions): ServerConfigOptions {
   const limits = { ...options.limits, ...stronger.limits }
   const branding = { ...options.branding, ...stronger.branding }

@@ -1,4 +1,4 @@
-// A service of a client's configuration file: its kind, and the options of the client's function of that name.
+// A service of a client's configuration file: its kind, and the options of the client's function with that name.
 
 import type {
   ConnectOptions,
@@ -9,13 +9,13 @@ import type {
 } from '../client/options.ts'
 import type { RouteTarget } from './target.ts'
 
-/** One service. `options` are those of the client's function of the same name as `kind`; of `connect`, of `connectTo`. */
+/** One service. `options` are those of the client's function named by `kind`; for `connect`, those of `connectTo`. */
 export type ServiceConfig =
   | { readonly name: string; readonly kind: 'http'; readonly options: HttpServiceOptions }
   | { readonly name: string; readonly kind: 'tcp'; readonly options: TcpTunnelOptions }
   | { readonly name: string; readonly kind: 'tls'; readonly options: TlsTunnelOptions & Named }
   | { readonly name: string; readonly kind: 'udp'; readonly options: UdpTunnelOptions }
-  /** The end here of a private service of another client. */
+  /** The connecting end, here, of another client's private service. */
   | {
       readonly name: string
       readonly kind: 'connect'
@@ -24,11 +24,11 @@ export type ServiceConfig =
 
 export type ServiceKind = ServiceConfig['kind']
 
-/** The options of an HTTP service: exactly one of `port`, `url`, `unix` and `folder` is there. */
+/** The options of an HTTP service, with exactly one of `port`, `url`, `unix` and `folder`. */
 export type HttpServiceOptions = Omit<HttpTunnelOptions, 'routes'> &
   Named & { readonly routes?: Readonly<Record<string, RouteTarget>> }
 
-/** A file always has a name to ask for, unless the service is private. */
+/** A name, which a file always has, unless the service is private. */
 interface Named {
   readonly subdomain?: string
 }

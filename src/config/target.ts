@@ -1,10 +1,10 @@
-// Reads the target of a route, and the ports that a text names.
+// Reads the target of a route, and the ports in a text.
 
 import { resolve } from 'node:path'
 import type { OriginOptions } from '../client/options.ts'
 import { isValidPort, parseHost } from '../names.ts'
 
-/** An app by its address, as the options of a client name it. */
+/** An app by its address, in the form of a client's options. */
 export type RouteTarget = (
   | { readonly port: number; readonly host?: string }
   | { readonly url: string }
@@ -17,12 +17,15 @@ export type RouteExtras = Pick<OriginOptions, 'stripPrefix' | 'addPrefix'> & {
   readonly protocol?: 'h2c' | 'h2'
 }
 
-/** Returns `:3000` and `*:3000`, as servers print where they listen, with a host that can be dialled. */
+/** Returns `:3000` and `*:3000`, as servers print them, with a host that can be dialled. */
 export function withHost(text: string): string {
   return text.replace(/^\*?:(?=\d+$)/, 'localhost:')
 }
 
-/** Splits `h2c://host:port`, `h2c+unix:/path` and `h2://host`, with `,strip-prefix=/api` and `,add-prefix=/app` behind it. */
+/**
+ * Splits `h2c://host:port`, `h2c+unix:/path` and `h2://host`, with `,strip-prefix=/api` and `,add-prefix=/app` after
+ * it.
+ */
 export function splitTarget(given: string): { readonly extras: RouteExtras; readonly address: string } {
   const [text = '', ...prefixes] = given.split(/,(?=(?:strip|add)-prefix=)/)
   const paths = prefixes.map(one => [`${one.split('-', 1)[0]}Prefix`, one.slice(one.indexOf('=') + 1)])
@@ -54,12 +57,12 @@ function parseAddress(given: string, folder: string): RouteTarget | undefined {
     const { hostname, port } = parseHost(text)
     return port === undefined ? undefined : { host: hostname, port }
   } catch {
-    // The caller says what is wanted.
+    // The caller's message says what is expected.
     return undefined
   }
 }
 
-/** Returns `20000-29999,2222`, tidied; empty for no ports. `undefined`: it is neither. */
+/** Returns `20000-29999,2222` in canonical form; empty for no ports. `undefined` if the text is neither. */
 export function parsePorts(text: string): string | undefined {
   if (text === '') return ''
   const parts = text.split(',').map(part => part.trim())

@@ -1,4 +1,4 @@
-// Reads one value as its key wants it, and says in words what it wants.
+// Reads one value for its key, and says in words what the key expects.
 
 import { resolve } from 'node:path'
 import { MAX_TIMER_MS, type Value } from './field.ts'
@@ -8,7 +8,7 @@ import { MAX_RANGE_PORTS, portsOf } from './port-range.ts'
 import { formatDuration, formatSize, parseDuration, parseSize } from './quantity.ts'
 import { parsePorts, parseRouteTarget } from './target.ts'
 
-/** The value for the library; `undefined`: it is not what the field wants. */
+/** Returns the value for the library. `undefined` if it does not fit the field. */
 export function readValue(found: string | number | boolean, value: Value, folder: string): unknown {
   const text = String(found)
   switch (value.type) {
@@ -17,7 +17,7 @@ export function readValue(found: string | number | boolean, value: Value, folder
     case 'choice':
       return value.choices.find(choice => choice === found)
     case 'flag':
-      // Also a text, so that a variable can have it.
+      // Also a text, because a variable is one.
       return typeof found === 'boolean' ? found : { true: true, false: false }[text]
     case 'number': {
       const number = typeof found === 'string' && !/^\d{1,16}$/.test(found) ? Number.NaN : Number(found)
@@ -110,13 +110,11 @@ export function wantedOf(value: Value): string {
   }
 }
 
-/** Returns a value for messages. */
 export function showValue(value: string | number | boolean): string {
   const text = JSON.stringify(value)
   return text.length <= 80 ? text : `${text.slice(0, 77)}…"`
 }
 
-/** Returns a value for explanations. */
 export function showResult(result: unknown, value: Value, text: string): string {
   if (value.type === 'duration') return formatDuration(Number(result))
   if (value.type === 'size') return formatSize(Number(result))

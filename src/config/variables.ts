@@ -12,7 +12,7 @@ export function setVariables(text: string, environment: Environment): readonly s
   return names.filter(name => Object.hasOwn(environment, name) && environment[name])
 }
 
-/** An empty variable counts as not set, as everywhere in the CLI. Values are not expanded once more. */
+/** Replaces variables. An empty one counts as not set, as everywhere in the CLI. Values are not expanded again. */
 export function expand(text: string, environment: Environment): Expanded {
   let message: string | undefined
   const expanded = text.replace(PART, (whole, reference: string | undefined) => {
@@ -27,7 +27,7 @@ export function expand(text: string, environment: Environment): Expanded {
       message ??= `"\${${reference}}" is not a variable: write \${NAME} or \${NAME:-default}`
       return ''
     }
-    // An own property, so that `constructor` is not one.
+    // Only an own property, so that `constructor` does not count.
     const value = Object.hasOwn(environment, name) ? environment[name] : undefined
     if (value) return value
     if (otherwise === undefined) {

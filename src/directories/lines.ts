@@ -1,6 +1,6 @@
-// Lines of JSON out of whatever pieces arrive.
+// Splits received bytes into lines of JSON.
 
-/** The maximum length of a line: all names of a server with 100,000 of them are less. */
+/** The maximum length of a line. All names of a server with 100,000 of them need less. */
 export const MAX_LINE_BYTES: number = 64 * 1024 * 1024
 
 export class Lines {
@@ -14,7 +14,7 @@ export class Lines {
     this.#most = most
   }
 
-  /** Reads bytes. Returns `false` if a line is too long, or no JSON. */
+  /** Takes bytes. Returns `false` if a line is too long, or not JSON. */
   take(bytes: Uint8Array): boolean {
     let from = 0
     for (let end = bytes.indexOf(10); end >= 0; end = bytes.indexOf(10, from)) {

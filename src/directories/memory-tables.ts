@@ -1,4 +1,4 @@
-// The tables of a directory in memory; and the model that the script of `redis-tables.ts` is compared with.
+// The tables of a directory in memory, and the model with which the script of `redis-tables.ts` is compared.
 
 import type { DirectoryTables, PutOutcome, TableEntry } from '../directory.ts'
 

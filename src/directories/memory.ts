@@ -1,4 +1,4 @@
-// A directory in memory, for servers of one process; and the model that the scripts of `redis.ts` are compared with.
+// A directory in memory for servers of one process, and the model with which the scripts of `redis.ts` are compared.
 
 import type {
   Beat,
@@ -20,7 +20,7 @@ interface Record {
   proof: string
   readonly isShared: boolean
   readonly isTls: boolean
-  /** The epoch of the claim, by server. A name that is not shared has one. */
+  /** The epoch of the claim by server. A name that is not shared has one server. */
   readonly nodes: Map<string, number>
   until: number
 }
@@ -41,7 +41,7 @@ export class MemoryDirectory implements Directory {
   #earlyUntil: number | undefined
   #secret = ''
 
-  /** Makes a directory. `now`: a clock in ms. */
+  /** Makes a directory. `now`: a clock in milliseconds. */
   constructor(now: () => number = () => performance.now()) {
     this.#now = now
   }
@@ -62,8 +62,8 @@ export class MemoryDirectory implements Directory {
   }
 
   /**
-   * Begins with its first step. Epochs begin with the time: those of before the loss were granted earlier, and a server that
-   * was cut off all the time knows them alone.
+   * Begins with its first call. Epochs begin with the current time: those before a loss were granted earlier, and a
+   * server that was cut off knows only them.
    */
   #begin(earlyMs: number): void {
     if (this.#earlyUntil !== undefined) return
@@ -86,7 +86,7 @@ export class MemoryDirectory implements Directory {
       return grant(shown, true)
     }
     if (record !== undefined && !isShared) return Promise.resolve({ kind: 'taken' })
-    // A claim may come before the first sign of life: servers connect again in any order.
+    // A claim may come before the first heartbeat, because servers reconnect in any order.
     if (record === undefined) this.#begin(times.earlyMs)
     const waitMs = (this.#earlyUntil ?? 0) - this.#now()
     if (record === undefined && waitMs > 0) return Promise.resolve({ kind: 'early', waitMs })
@@ -113,7 +113,7 @@ export class MemoryDirectory implements Directory {
         }
       }
       this.#epoch = Math.max(this.#epoch, hold.epoch)
-      // The server has claimed it again since it said this.
+      // The server has claimed it again since it sent this.
       if (record !== undefined && own !== undefined && own > hold.epoch) {
         record.until = this.#now() + times.holdMs
         continue
@@ -187,7 +187,6 @@ export class MemoryDirectory implements Directory {
     this.#records.set(name, { epoch, proof, isShared, isTls, nodes, until: this.#now() + holdMs })
   }
 
-  /** Returns the record of a name. `undefined` if it is free. */
   #recordOf(name: string): Record | undefined {
     const record = this.#records.get(name)
     if (record === undefined) return undefined
@@ -204,7 +203,7 @@ export class MemoryDirectory implements Directory {
   }
 }
 
-/** Whether the claim may have made the record what it is. */
+/** Whether the claim may have caused the current record. */
 function isBy({ proof, isShared }: LostClaim, record: Record): boolean {
   return record.isShared === isShared && (isShared || record.proof === proof)
 }

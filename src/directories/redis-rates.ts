@@ -1,11 +1,11 @@
-// Rates of several servers together, in Redis or Valkey: each takes a share and asks again when that is used up.
+// Rates that several servers share, in Redis or Valkey: each takes a share and asks again when that is used up.
 
 import type { RateShare, SharedRates } from '../shared-rates.ts'
 import { type Connection, openRedis, type RedisDirectoryOptions } from './redis.ts'
 
 /**
- * The generic cell rate algorithm, by the clock of Redis: the key holds when its allowance is whole again. The rest of a bucket
- * of `limit` is taken at once, up to `wanted`.
+ * The generic cell rate algorithm on the clock of Redis: the key stores when its allowance is full again. It takes up
+ * to `wanted` of the rest of a bucket of `limit`.
  */
 const TAKE = `
 local time = redis.call('TIME')
@@ -28,14 +28,16 @@ export class RedisRates implements SharedRates {
   readonly #connection: Connection & Script
   readonly #prefix: string
 
-  /** Throws `OPTION_INVALID` for a URL that cannot be used. Connects at once, and reconnects until it is closed. */
+  /**
+   * Opens the rates. Connects at once, and reconnects until it is closed. Throws `OPTION_INVALID` for an invalid URL.
+   */
   static async open(options: RedisDirectoryOptions): Promise<RedisRates> {
     return new RedisRates(await openRedis(options), options)
   }
 
   private constructor(connection: Connection, { prefix = 'localtunnels', failed }: RedisDirectoryOptions) {
     connection.defineCommand('ltTake', { numberOfKeys: 1, lua: TAKE })
-    // defineCommand has just made it.
+    // defineCommand has just added it.
     this.#connection = connection as Connection & Script
     this.#prefix = `${prefix}:rate:`
     connection.on('error', (error: Error) => failed?.(error))

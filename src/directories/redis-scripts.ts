@@ -1,9 +1,13 @@
-// The scripts of a directory in Redis, each one step. `memory.ts` is the same in TypeScript, and a test compares them.
+// The scripts of a directory in Redis, each of which is atomic. `memory.ts` is the same in TypeScript, and a test
+// compares them.
 //
-// KEYS[1] is always the prefix with a colon; the names of all other keys begin with it. A name is a hash of epoch, proof,
-// shared, tls, and for each server that holds it a field "@<server>" with the epoch of its hold.
+// KEYS[1] is always the prefix with a colon; the names of all other keys begin with it. A name is a hash of epoch,
+// proof, shared, tls, and for each server that holds it a field "@<server>" with the epoch of its hold.
 
-/** The common part of scripts that look at a name: its hash without servers whose lease is over; `nil`: the name is free. */
+/**
+ * The common part of scripts that read a name: its hash without servers whose lease is over; `nil` if the name is
+ * free.
+ */
 const RECORD = `
 local prefix = KEYS[1]
 local function record(name)
@@ -41,9 +45,9 @@ end
 `
 
 /**
- * The common part for time. From its first step on a directory is early for this time: servers connect again in any order.
- * Epochs begin with the time: those of before a loss were granted earlier, and a server that was cut off all the time knows
- * them alone.
+ * The common part for time. From its first call on, a directory is early for a while, because servers reconnect in
+ * any order. Epochs begin with the current time: those before a loss were granted earlier, and a server that was cut
+ * off knows only them.
  */
 const BORN = `
 local function born(ms)
@@ -58,8 +62,8 @@ end
 `
 
 /**
- * The script of a heartbeat. ARGV: server, URL, nodeMs, leaseMs, earlyMs, highest epoch. Whether it was known, and the highest
- * epoch here.
+ * The script of a heartbeat. ARGV: server, URL, nodeMs, leaseMs, earlyMs, highest epoch. Returns whether the server
+ * was known, and the highest epoch here.
  */
 export const BEAT: string = `${BORN}
 local prefix, node = KEYS[1], ARGV[1]
@@ -76,8 +80,8 @@ end
 return { known, last }`
 
 /**
- * The script to claim a name. ARGV: server, name, shown, next, shared, tls, holdMs, earlyMs. Epoch and whether it was proved;
- * 0: taken; negative: early, in ms.
+ * The script to claim a name. ARGV: server, name, shown, next, shared, tls, holdMs, earlyMs. Returns the epoch and
+ * whether it was proved; 0 if the name is in use; negative, in milliseconds, if it is too early.
  */
 export const CLAIM: string = `${RECORD}${BORN}
 local node, name, shown, next, shared, tls, ms, early = unpack(ARGV)
@@ -99,8 +103,8 @@ tell(name, node, epoch)
 return { epoch, proved }`
 
 /**
- * The script to restore names. ARGV: server, holdMs, and for each: name, epoch, proof, shared, tls. The names that are another
- * server's.
+ * The script to restore names. ARGV: server, holdMs, and for each: name, epoch, proof, shared, tls. Returns the names
+ * that another server has.
  */
 export const RESTORE: string = `${RECORD}
 local node, ms, lost = ARGV[1], ARGV[2], {}
@@ -122,7 +126,7 @@ for at = 3, #ARGV, 5 do
 end
 return lost`
 
-/** The script to release a name. ARGV: server, name, epoch; and of a claim whose reply was lost: proof, shared. */
+/** The script to release a name. ARGV: server, name, epoch; for a claim without a reply also: proof, shared. */
 export const RELEASE: string = `
 local prefix, key, field = KEYS[1], KEYS[1] .. 'name:' .. ARGV[2], '@' .. ARGV[1]
 local own = redis.call('hget', key, field)
@@ -144,8 +148,8 @@ redis.call('publish', prefix .. 'changes', ARGV[2] .. '  ' .. own)
 return 1`
 
 /**
- * The script to find a name. ARGV: name. Whether its TLS goes to the client, then server, URL, server, URL, …; a server and a
- * URL that are empty while a server that holds the name may not have said so yet.
+ * The script to find a name. ARGV: name. Returns whether its TLS goes to the client, then server, URL, server, URL,
+ * …; an empty server and URL while a server with the name may not have reported it yet.
  */
 export const FIND: string = `${RECORD}
 local found = record(ARGV[1])
@@ -160,7 +164,7 @@ for node in pairs(found.nodes) do
 end
 return answer`
 
-/** The script to filter. ARGV: names of ports. It returns the claimed names; the others are forgotten. */
+/** The script to filter ports. ARGV: their names. Returns the claimed names; the others are removed. */
 export const HELD: string = `${RECORD}
 local held = {}
 for _, name in ipairs(ARGV) do
@@ -168,7 +172,7 @@ for _, name in ipairs(ARGV) do
 end
 return held`
 
-/** The script to list servers: server, URL, … of those with a heartbeat; the others are forgotten. */
+/** The script to list servers: returns server, URL, … of those with a heartbeat; the others are removed. */
 export const NODES: string = `
 local prefix, answer = KEYS[1], {}
 for _, node in ipairs(redis.call('smembers', prefix .. 'nodes')) do

@@ -3,14 +3,14 @@
 import type { DirectoryTables, PutOutcome, TableEntry } from '../directory.ts'
 import type { Connection } from './redis.ts'
 
-/** Entries in one call of the script: it blocks Redis for about 2 ms. */
+/** The number of entries in one call of the script, which blocks Redis for about 2 ms. */
 const ENTRIES_AT_ONCE = 200
 const OUTCOMES: readonly PutOutcome[] = ['written', 'older', 'full']
 
 /**
- * The script to write. KEYS: the prefix with a colon. ARGV: table, most keys, and for each entry: key, value, version, untilMs.
- * A number for each of them. Entries that have expired are forgotten, by the clock of Redis, some at each call; `<table>:until`
- * has when each ends.
+ * The script to write. KEYS: the prefix with a colon. ARGV: table, maximum number of keys, and for each entry: key,
+ * value, version, untilMs. Returns a number for each. Each call removes some entries that have expired by the clock
+ * of Redis; `<table>:until` has the times.
  */
 const PUT = `
 local prefix, name, most = KEYS[1], ARGV[1], tonumber(ARGV[2])
@@ -48,10 +48,10 @@ export class RedisTables implements DirectoryTables {
   readonly #changes: Connection
   readonly #prefix: string
 
-  /** Makes the tables. `changes`: a connection that listens. `prefix`: with a colon. */
+  /** Makes the tables. `changes`: the listening connection. `prefix`: with a colon. */
   constructor(commands: Connection, changes: Connection, prefix: string) {
     commands.defineCommand('ltPut', { numberOfKeys: 1, lua: PUT })
-    // defineCommand has just made it.
+    // defineCommand has just added it.
     this.#commands = commands as Connection & Script
     this.#changes = changes
     this.#prefix = prefix
@@ -85,7 +85,7 @@ export class RedisTables implements DirectoryTables {
     const found: TableEntry[] = []
     let cursor = '0'
     do {
-      // In pieces: a table of 100,000 entries would block Redis for a tenth of a second.
+      // In pieces, because a table of 100,000 entries would block Redis for a tenth of a second.
       const [next, flat] = await this.#commands.hscan(`${this.#prefix}table:${table}`, cursor, 'COUNT', 1_000)
       for (let at = 0; at < flat.length; at += 2) found.push(entryOf(flat[at] ?? '', flat[at + 1] ?? ''))
       cursor = next
@@ -98,7 +98,7 @@ export class RedisTables implements DirectoryTables {
   }
 }
 
-/** Returns the written entries. `undefined` if no script of ours has written it. */
+/** Returns the written entries. `undefined` if our script did not write them. */
 function writtenIn(
   message: string,
 ): { readonly table: string; readonly entry: TableEntry; readonly changes: number } | undefined {

@@ -1,4 +1,4 @@
-// A directory in Redis or Valkey, for servers on several machines. Bytes of visitors never pass through it.
+// A directory in Redis or Valkey, for servers on several machines. Visitors' bytes never pass through it.
 
 import type { Redis, RedisOptions } from 'ioredis'
 import type {
@@ -13,7 +13,7 @@ import type {
   Node,
   Place,
 } from '../directory.ts'
-import { TunnelError } from '../errors.ts'
+import { errorOf, optionInvalid, type TunnelError } from '../errors.ts'
 import { BEAT, CLAIM, FIND, HELD, NODES, RELEASE, RESTORE, SECRET } from './redis-scripts.ts'
 import { RedisTables } from './redis-tables.ts'
 
@@ -27,15 +27,15 @@ export interface RedisDirectoryOptions {
   readonly prefix?: string
   /** The PEM text of the authority that signs its certificate, in place of the system's, for `rediss:`. */
   readonly ca?: string
-  /** The connection failed or is back. Default: nothing. */
+  /** Called when the connection failed or is back. Default: does nothing. */
   readonly failed?: (error: Error) => void
 }
 
-/** A command that gets no response for this long has failed. */
+/** The time in milliseconds after which a command without a response has failed. */
 const COMMAND_MS = 2_000
 /** The pauses in milliseconds between attempts to connect. */
 const RETRY_MS = [100, 200, 500, 1_000] as const
-/** Holds in one call of a script: it blocks Redis for about 4 ms. */
+/** The number of holds in one call of a script, which blocks Redis for about 4 ms. */
 const HOLDS_AT_ONCE = 200
 
 interface Scripts {
@@ -52,16 +52,19 @@ interface Scripts {
 export class RedisDirectory implements Directory {
   readonly tables: RedisTables
   readonly #commands: Connection & Scripts
-  /** A connection that listens can do nothing else. */
+  /** The listening connection, which can send no other commands. */
   readonly #changes: Connection
   readonly #prefix: string
   /** The address without the login. */
   readonly #label: string
-  /** The reason why there is no connection; a command that was refused for that does not say it. */
+  /** Why there is no connection. The error of a refused command does not contain it. */
   #fault: Error | undefined
   #isClosed = false
 
-  /** Throws `OPTION_INVALID` for a URL that cannot be used. Connects at once, and reconnects until it is closed. */
+  /**
+   * Opens the directory. Connects at once, and reconnects until it is closed. Throws `OPTION_INVALID` for an invalid
+   * URL.
+   */
   static async open(options: RedisDirectoryOptions): Promise<RedisDirectory> {
     const connection = connectionOf(options)
     const { Redis } = await load()
@@ -80,7 +83,7 @@ export class RedisDirectory implements Directory {
     this.#label = labelOf(options.url)
     for (const one of [commands, changes])
       one.on('error', (error: Error) => {
-        // That a write failed says less than what came before.
+        // A failed write says less than the error before it.
         if (this.#fault === undefined || !('code' in error && error.code === 'EPIPE')) this.#fault = error
         options.failed?.(error)
       })
@@ -102,15 +105,15 @@ export class RedisDirectory implements Directory {
     return LOGIN.test(message) ? LOGIN_ADVICE : undefined
   }
 
-  /** Redis replied, and waiting does not help: a login or a right is missing. */
+  /** Whether Redis replied and waiting does not help: a login or a right is missing. */
   isRefused(error: unknown): boolean {
     const cause = this.#causeOf(error)
     return cause.name === 'ReplyError' && !PASSING.test(cause.message)
   }
 
-  /** Returns the reason why there is no connection, if a command failed for that. */
+  /** Returns why there is no connection, if a command failed because of that. */
   #causeOf(error: unknown): Error {
-    const cause = error instanceof Error ? error : new Error(String(error))
+    const cause = errorOf(error)
     return cause.name === 'ReplyError' ? cause : (this.#fault ?? cause)
   }
 
@@ -136,7 +139,7 @@ export class RedisDirectory implements Directory {
     { nodeMs, leaseMs, earlyMs }: DirectoryTimes,
     highestEpoch: number,
   ): Promise<Beat> {
-    // A connection that only listens asks nothing: without this it would not find out that its network is gone.
+    // A listening connection sends nothing: without a ping, it would not notice that its network is gone.
     if (this.#changes.status === 'ready') this.#changes.ping().catch(() => {})
     const [known, last] = await this.#commands.ltBeat(
       this.#prefix,
@@ -209,7 +212,7 @@ export class RedisDirectory implements Directory {
       if (names.length > 0) held.push(...(await this.#commands.ltHeld(this.#prefix, ...names)))
       cursor = next
     } while (cursor !== '0')
-    // An entry of a set that grows in the meantime may come twice.
+    // An entry of a set that grows during the scan may appear twice.
     return [...new Set(held)]
   }
 
@@ -232,11 +235,11 @@ export class RedisDirectory implements Directory {
   }
 }
 
-/** The reply of a replica. Old versions of Redis put it into the error of a script. */
+/** A pattern for the reply of a replica. Old versions of Redis put it into the error of a script. */
 const READONLY = /^READONLY|-READONLY /
 const PASSING = /^(?:LOADING|MASTERDOWN|READONLY)|-READONLY /
 const LOGIN = /^(?:WRONGPASS|NOAUTH|NOPERM)|-NOPERM |ERR AUTH /
-/** Scripts look at several keys, which a Redis Cluster has on several nodes. */
+/** A pattern for the errors of a Redis Cluster: scripts read several keys, which are on several nodes there. */
 const SHARDS = /^(?:MOVED|ASK|CROSSSLOT|CLUSTERDOWN) |non local key/
 const SHARDS_ADVICE = 'It is a node of a Redis Cluster: give --cluster a single Redis or its Sentinels.'
 const LOGIN_ADVICE =
@@ -247,17 +250,17 @@ const REASONS: Readonly<Record<string, string>> = {
   ENOENT: 'nothing listens there (ENOENT)',
   ENOTFOUND: 'no address is known for this name (ENOTFOUND)',
   EHOSTUNREACH: 'there is no route to it (EHOSTUNREACH)',
-  // Of a web server as well: whether its response is read first is a matter of chance.
+  // Also from a web server, depending on whether its response is read first.
   EPIPE: 'it closes the connection, and may not be Redis (EPIPE)',
   ECONNRESET: 'it closes the connection, and may not be Redis (ECONNRESET)',
 }
 
-/** Returns the reason, not in the words of the package, which are about its options. */
+/** Returns the reason in our words, because those of the package concern its options. */
 function reasonOf(cause: Error): string {
   const known = 'code' in cause ? REASONS[String(cause.code)] : undefined
   if (known !== undefined) return known
   if (cause.message.startsWith('Unknown RESP type')) return 'what answers there is not Redis'
-  // A command, a connection, or the tries of one.
+  // A command, a connection, or the attempts to connect.
   if (/time(?:d ?)?out|max retries|is closed/i.test(cause.message))
     return `it did not answer in ${COMMAND_MS / 1_000} s`
   return cause.message.replace(/\.+$/, '')
@@ -269,21 +272,24 @@ function labelOf(url: string): string {
 
 export type Connection = Redis
 
-/** Throws `OPTION_INVALID` for a URL that cannot be used. Connects at once, and reconnects until it is closed. */
+/**
+ * Opens a connection. Connects at once, and reconnects until it is closed. Throws `OPTION_INVALID` for an invalid
+ * URL.
+ */
 export async function openRedis(options: RedisDirectoryOptions): Promise<Connection> {
   const connection = connectionOf(options)
   const { Redis } = await load()
   return new Redis(connection)
 }
 
-/** An optional package: it weighs more than all others together, and few servers are not alone. */
+/** Loads an optional package: it is larger than all others together, and few servers are in a cluster. */
 async function load(): Promise<Pick<typeof import('ioredis'), 'Redis'>> {
   try {
     return await import('ioredis')
   } catch (cause) {
     const text =
       'A cluster needs the package ioredis, which is not installed beside the server: npm install ioredis.'
-    throw new TunnelError('OPTION_INVALID', text, { cause })
+    throw optionInvalid(text, { cause })
   }
 }
 
@@ -299,13 +305,13 @@ function connectionOf({ url, ca }: RedisDirectoryOptions): RedisOptions {
   const common: RedisOptions = {
     commandTimeout: COMMAND_MS,
     connectTimeout: COMMAND_MS,
-    // Then it connects again: a network that lets nothing through says nothing, and a kernel gives up after a quarter of an hour.
+    // Then it reconnects: a broken network gives no sign, and a kernel gives up only after a quarter of an hour.
     socketTimeout: COMMAND_MS,
-    // A question that cannot be asked now is refused now: a visitor waits for it.
+    // A command that cannot be sent now fails now, because a visitor waits for it.
     maxRetriesPerRequest: 0,
     enableOfflineQueue: true,
     autoResubscribe: true,
-    // After a failover the same name may lead to the new primary.
+    // After a failover, the same name may mean the new primary.
     reconnectOnError: ({ message }) => READONLY.test(message),
     retryStrategy: tries => RETRY_MS[Math.min(tries, RETRY_MS.length) - 1] ?? 1_000,
   }
@@ -349,10 +355,9 @@ function sentinelsOf(url: string): RedisOptions {
 }
 
 function invalid(url: string): TunnelError {
-  // The URL may have a password.
+  // The URL may contain a password.
   const shown = url.replace(/\/\/.*@/, '//…@')
-  return new TunnelError(
-    'OPTION_INVALID',
+  return optionInvalid(
     `"${shown}" is no address of a Redis: redis://host:6379, rediss://host, unix:/path or sentinel://host:26379/name.`,
   )
 }

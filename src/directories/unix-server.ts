@@ -1,7 +1,8 @@
-// A directory for other processes of this machine: they come by a unix socket that only this user can open.
+// Serves a directory to other processes of this machine, on a unix socket that only this user can open.
 
 import { createServer, type Server, type Socket } from 'node:net'
 import type { Directory } from '../directory.ts'
+import { messageOf } from '../errors.ts'
 import { bindPrivately } from '../private-socket.ts'
 import { Lines, MAX_LINE_BYTES } from './lines.ts'
 
@@ -25,7 +26,7 @@ export class DirectoryServer implements AsyncDisposable {
   readonly #open = new Set<Socket>()
   #stopListening: (() => void) | undefined
 
-  /** Opens a socket at `path`, in a folder that only this user may enter. Rejects with the error of the system. */
+  /** Opens a socket at `path`, in a folder that only this user can enter. Rejects with the system's error. */
   static async open(path: string, directory: Directory): Promise<DirectoryServer> {
     const door = new DirectoryServer(path, directory)
     await door.#listen()
@@ -67,7 +68,7 @@ export class DirectoryServer implements AsyncDisposable {
       const call = this.#directory[method] as (...given: readonly unknown[]) => Promise<unknown>
       say(socket, { id, result: await call.apply(this.#directory, given as unknown[]) })
     } catch (error) {
-      say(socket, { id, error: error instanceof Error ? error.message : String(error) })
+      say(socket, { id, error: messageOf(error) })
     }
   }
 
@@ -81,7 +82,7 @@ export class DirectoryServer implements AsyncDisposable {
 }
 
 function say(socket: Socket, said: Said): void {
-  // A reader that is too slow loses its connection, so that this process keeps its memory.
+  // A reader that is too slow loses its connection, so that it does not use up this process's memory.
   if (socket.writableLength > MAX_LINE_BYTES) socket.destroy()
   else socket.write(`${JSON.stringify(said)}\n`)
 }

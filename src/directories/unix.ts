@@ -13,10 +13,11 @@ import type {
   Node,
   Place,
 } from '../directory.ts'
+import { messageOf } from '../errors.ts'
 import { Lines } from './lines.ts'
 import type { Call, Said } from './unix-server.ts'
 
-/** Calls that wait for a response; one more is refused. */
+/** The maximum number of calls that wait for a response. Further ones are refused. */
 const MAX_CALLS = 10_000
 
 interface Waiting {
@@ -24,7 +25,10 @@ interface Waiting {
   reject(error: Error): void
 }
 
-/** A directory over a unix socket. Its requests end with the connection: a process whose directory is gone is about to end. */
+/**
+ * A directory over a unix socket. Its calls fail with the connection: a process without its directory is about to
+ * end.
+ */
 export class UnixDirectory implements Directory {
   readonly #socket: Socket
   readonly #listeners = new Set<DirectoryListener>()
@@ -42,7 +46,7 @@ export class UnixDirectory implements Directory {
     socket.on('close', () => this.#closed())
   }
 
-  /** Rejects when no process listens there. */
+  /** Connects. Rejects if no process listens there. */
   static open(path: string): Promise<UnixDirectory> {
     const { promise, resolve, reject } = Promise.withResolvers<UnixDirectory>()
     const socket = connect(path)
@@ -52,13 +56,12 @@ export class UnixDirectory implements Directory {
   }
 
   explain(error: unknown): string {
-    const reason = error instanceof Error ? error.message : String(error)
-    return `The process that holds the names of the workers does not answer: ${reason}.`
+    return `The process that holds the names of the workers does not answer: ${messageOf(error)}.`
   }
 
   listen(listener: DirectoryListener): Promise<() => void> {
     this.#listeners.add(listener)
-    // Changes come on the connection, in the order of the responses: nothing is missed.
+    // Changes come on the same connection, in order with the responses, so none are missed.
     return Promise.resolve(() => void this.#listeners.delete(listener))
   }
 
@@ -121,7 +124,7 @@ export class UnixDirectory implements Directory {
     const waiting = this.#waiting.get(said.id)
     this.#waiting.delete(said.id)
     if ('error' in said) waiting?.reject(new Error(said.error))
-    else waiting?.resolve(said.result as never) // what the same method of the directory there gave
+    else waiting?.resolve(said.result as never) // the result of the same method of the directory there
   }
 
   #closed(): void {

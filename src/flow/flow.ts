@@ -1,18 +1,21 @@
-// The datagrams of one visitor as a Socket: what it reads and writes are the same datagrams, framed, so that a Join
-// moves them over a stream like any other bytes.
+// The datagrams of one visitor as a Socket. It reads and writes framed datagrams, so a Join moves them over a stream
+// like any other bytes.
 
 import type { Socket, SocketHandler } from '../socket.ts'
 import { DATAGRAM_HEADER_BYTES, frameDatagrams, type SendDatagrams } from '../wire/datagrams.ts'
 import { FlowSender } from './sender.ts'
 import type { FlowShare } from './share.ts'
 
-/** Datagrams of one tick travel in one write, up to this size: a frame of the session carries them whole. */
+/** The maximum size of one write with the datagrams of a tick. A session frame can carry it whole. */
 const BATCH_BYTES = 61_440
-/** The array in which batches are framed, one at a time: a fresh array for each cost the server a fifth of its time. */
+/**
+ * The array in which batches are framed, one at a time. A new array for each batch cost the server a fifth of its
+ * time.
+ */
 const framed = new Uint8Array(BATCH_BYTES + DATAGRAM_HEADER_BYTES + 0xffff)
 /**
- * Bytes of all flows of a tunnel that may wait for credit or for a carrier that is full. If exceeded, datagrams are dropped.
- * It takes a second at 10 Mbit/s, after which most programs do not need a reply.
+ * The bytes of all flows of a tunnel that may wait for credit or for a full carrier. If exceeded, datagrams are
+ * dropped. At 10 Mbit/s they take a second to send, after which most programs no longer need a reply.
  */
 export const MAX_BACKLOG_BYTES = 1_048_576
 
@@ -27,7 +30,7 @@ export class Flow implements Socket {
   #batch: Uint8Array[] = []
   #batchBytes = 0
   #isFlushPlanned = false
-  /** The stream has no room: what was written last waits, and what arrives is dropped. */
+  /** Whether the stream has no room: the last write waits, and datagrams that arrive are dropped. */
   #isPaused = false
   #waitingBytes = 0
   #lastAt: number
@@ -35,7 +38,8 @@ export class Flow implements Socket {
   #isClosed = false
 
   /**
-   * Makes a flow. `send` sends to the far side; `closed` is called once, before the handler's `closed`, when nothing more will be sent.
+   * Makes a flow. `send` sends to the far side. `closed` is called once, before the handler's `closed`, when nothing
+   * more will be sent.
    */
   constructor(
     remoteAddress: string,
@@ -71,7 +75,7 @@ export class Flow implements Socket {
     }
   }
 
-  /** The kernel takes datagrams again. */
+  /** Called when the kernel takes datagrams again. */
   drained(): void {
     this.#sender.drained()
   }
@@ -82,7 +86,7 @@ export class Flow implements Socket {
     const bytes = this.#batchBytes
     this.#batch = []
     this.#batchBytes = 0
-    // A batch that filled up before may have used up the room.
+    // A batch that was sent earlier in this turn may have used up the room.
     if (this.#isPaused) return this.#share.options.dropped(batch.length)
     this.#lastAt = this.#share.options.scheduler.now()
     this.#waitingBytes = bytes
@@ -97,7 +101,7 @@ export class Flow implements Socket {
     return this.#sender.write(bytes, start, end)
   }
 
-  /** Ends the flow: there is no half-close between datagrams. */
+  /** Ends the flow. Datagrams have no half-close. */
   end(): void {
     this.#flush()
     this.#close()
@@ -107,7 +111,7 @@ export class Flow implements Socket {
     this.#close(new Error('the flow was cut'))
   }
 
-  /** Datagrams cannot be held back: those that come in the meantime are dropped. */
+  /** Pauses. Datagrams cannot be held back, so those that arrive until `resume` are dropped. */
   pause(): void {
     if (this.#isPaused || this.#isClosed) return
     this.#isPaused = true
@@ -120,12 +124,12 @@ export class Flow implements Socket {
     this.#share.backlogBytes -= this.#waitingBytes
   }
 
-  /** A flow is not a connection. */
+  /** Returns nothing, because a flow is not a connection. */
   endpoints(): undefined {}
 
   // ── The end ────────────────────────────────────────────────────────────────────────────────────────────────
 
-  /** Arms a timer at most once in a while, instead of for each datagram. */
+  /** Sets a timer at most once per period, rather than for each datagram. */
   #armTimer(ms: number): () => void {
     const { scheduler, idleTimeoutMs } = this.#share.options
     return scheduler.after(ms, () => {

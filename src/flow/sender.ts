@@ -1,22 +1,24 @@
-// Sends the datagrams of one flow in portions, each when the flow's turn among the others comes.
+// Sends the datagrams of one flow in portions, in turn with the other flows.
 
 import type { Waiting } from '../session/turns.ts'
 import { DatagramReader, type SendDatagrams } from '../wire/datagrams.ts'
 import type { FlowShare } from './share.ts'
 
 /**
- * The number of bytes that one flow sends on in one turn of the event loop. A receiver that gets more at a time loses it: Linux
- * gives a UDP socket room for 92 datagrams of 1,400 bytes, and one read of a busy carrier has three times as many.
+ * The number of bytes that one flow sends in one turn of the event loop. A receiver that gets more at once loses it:
+ * Linux gives a UDP socket room for 92 datagrams of 1,400 bytes, and one read of a busy carrier contains three times
+ * as many.
  */
 const TURN_BYTES = 131_072
 /**
- * Datagrams that one flow sends before another has its turn: as many of 1,400 bytes as one message to the kernel holds.
- * A datagram alone costs the kernel 5 to 10 µs, so this is at most half a millisecond.
+ * The number of datagrams that one flow sends before another has its turn: as many of 1,400 bytes as fit in one
+ * message to the kernel. A single datagram costs the kernel 5 to 10 µs, so this takes at most half a millisecond.
  */
 const PORTION = 48
 /**
- * Flows of one tunnel that wait for their turn, each with at most the credit of its stream. Datagrams for further flows are
- * dropped. 64 flows with a full portion are some 15 turns, so a datagram that is not dropped waits for about 50 ms.
+ * The number of flows of one tunnel that may wait for their turn, each with at most its stream's credit. Datagrams of
+ * further flows are dropped. 64 flows with full portions take about 15 turns, so a datagram waits for up to about 50
+ * ms.
  */
 export const MAX_WAITING_FLOWS = 64
 
@@ -24,15 +26,15 @@ export class FlowSender implements Waiting {
   readonly #share: FlowShare
   readonly #reader: DatagramReader
   readonly #drained: () => void
-  /** Whether it waits in the line, or for the end of this turn of the event loop. */
+  /** Whether the flow waits for its turn, or for the end of this turn of the event loop. */
   #isWaiting = false
-  /** Whether its turn has come: it may send one portion. */
+  /** Whether the flow has its turn and may send one portion. */
   #isInTurn = false
-  /** Datagrams that are left of the portion. */
+  /** The number of datagrams left in the portion. */
   #left = 0
-  /** The kernel took no more: `drained` follows. */
+  /** Whether the kernel took no more, so that `drained` will follow. */
   #isFull = false
-  /** Whether there is no time, and no place to wait: what is read is dropped. */
+  /** Whether datagrams are dropped, because there is neither time nor a place to wait. */
   #isDropping = false
   #turnNumber = 0
   #turnBytes = 0
@@ -73,7 +75,7 @@ export class FlowSender implements Waiting {
     return at - start
   }
 
-  /** The kernel takes datagrams again. */
+  /** Called when the kernel takes datagrams again. */
   drained(): void {
     if (this.#isClosed) return
     this.#isFull = false
@@ -109,7 +111,7 @@ export class FlowSender implements Waiting {
     return taken
   }
 
-  /** Waits in line after the time of this turn is used up, or drops the datagrams if there is no place. */
+  /** Waits for a turn when the time of this one is used up, or drops the datagrams if too many flows wait. */
   #writeLate(bytes: Uint8Array, start: number, end: number): number {
     if (this.#share.waitingCount < MAX_WAITING_FLOWS) {
       this.#wait()

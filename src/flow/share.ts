@@ -1,25 +1,23 @@
-// The state that the flows of one UDP tunnel share: its turn of the event loop, and how much of it waits.
+// The state that all flows of one UDP tunnel share: the turn of the event loop, and the waiting bytes.
 
 import type { Scheduler } from '../session/scheduler.ts'
 import type { Turns } from '../session/turns.ts'
 
 export interface FlowShareOptions {
   readonly scheduler: Scheduler
-  /**
-   * The turns of the UDP tunnels of one server or one process of clients, for what they send on in one turn of the event loop.
-   */
+  /** Divides the event loop's time for sending among the UDP tunnels of a server, or of one client process. */
   readonly turns: Turns
-  /** A flow without datagrams either way for this long ends, milliseconds. */
+  /** The time in milliseconds without datagrams in either direction after which a flow ends. */
   readonly idleTimeoutMs: number
-  /** Datagrams were dropped because there is no room for them, or no time. */
+  /** Called when datagrams were dropped for lack of room or time. */
   dropped(count: number): void
 }
 
 export class FlowShare {
   readonly options: FlowShareOptions
-  /** Bytes that wait in streams, in total flows. */
+  /** The number of bytes of all flows that wait in streams. */
   backlogBytes = 0
-  /** Flows that have more to send on than fits in their turn. */
+  /** The number of flows with more datagrams than fit in their turn. */
   waitingCount = 0
   #turnNumber = 0
   #isEndPlanned = false
@@ -37,13 +35,13 @@ export class FlowShare {
     }
   }
 
-  /** A number of this turn of the event loop. It changes behind the reads of the turn. */
+  /** The number of this turn of the event loop. It changes after all reads of the turn. */
   get turnNumber(): number {
     this.#planEnd()
     return this.#turnNumber
   }
 
-  /** Runs `task` when this turn is over, behind its reads: one callback of the event loop for all flows. */
+  /** Runs `task` after all reads of this turn, with one callback of the event loop for all flows. */
   atTurnEnd(task: () => void): void {
     this.#atEnd.push(task)
     this.#planEnd()

@@ -1,19 +1,19 @@
-// A web Response as bytes of HTTP/1.1: with its length when that is known in time, otherwise in chunks.
+// Writes a web Response as HTTP/1.1 bytes: with its length if that is known in time, otherwise in chunks.
 
 import { ascii, joined } from '../http/characters.ts'
 
-/** The request that a response is written for. */
+/** The request that a response belongs to. */
 export interface AnswerTo {
   readonly method: string
   readonly minorVersion: 0 | 1
-  /** Whether the connection may go on behind it. */
+  /** Whether the connection may be used again after the response. */
   readonly keepAlive: boolean
 }
 
-/** Takes bytes and resolves when it takes more; rejects when the visitor is gone. */
+/** Takes bytes. Returns a promise if the caller must wait; it rejects when the visitor is gone. */
 export type Send = (bytes: Uint8Array) => Promise<void> | undefined
 
-/** Belongs to one connection, which is framed here and not by the handler. */
+/** The headers that concern the connection, which is framed here and not by the handler. */
 const OWN_NAMES = new Set([
   'connection',
   'keep-alive',
@@ -24,13 +24,13 @@ const OWN_NAMES = new Set([
   'trailer',
 ])
 
-/** A body that is ready at once is collected up to this size: it leaves with its length and in one write. */
+/** The size up to which a body that is ready at once is collected, so that it leaves with its length in one write. */
 const MAX_COLLECTED_BYTES = 131_072
 
-/** A body in memory is ready within two turns of the microtask queue on Bun and Node; the rest is headroom. */
+/** The number of microtask turns to wait for a body. On Bun and Node, one in memory needs two. */
 const TURNS = 6
 
-/** The result of reading a body; spelled out because the platforms' own types differ. */
+/** The result of reading a body. It is written out because the platforms' own types differ. */
 type Read = { readonly done: boolean; readonly value?: Uint8Array | undefined }
 interface Reader {
   read(): Promise<Read>
@@ -41,8 +41,8 @@ const LAST_CHUNK = ascii('0\r\n\r\n')
 const CRLF = ascii('\r\n')
 
 /**
- * Sends the response. Resolves with whether the connection may go on; rejects when the body failed or its length is not
- * the one promised, and then the connection has to be cut: a truncated response must not look complete.
+ * Sends the response. Resolves with whether the connection may be used again. Rejects if the body fails or does not
+ * have its announced length. Then cut the connection, because a truncated response must not look complete.
  */
 export async function sendAnswer(response: Response, to: AnswerTo, send: Send): Promise<boolean> {
   const { status } = response
@@ -53,7 +53,7 @@ export async function sendAnswer(response: Response, to: AnswerTo, send: Send): 
   if (!hasBody) void response.body?.cancel().catch(ignore)
 
   if (reader === undefined) {
-    // Without a body to count, a length of a HEAD or 304 is the handler's word; a 204 has none.
+    // A response to HEAD, or a 304, has no body to count, so the handler's length is used. A 204 has no length.
     const length = hasBody ? 0 : status === 204 ? undefined : promised
     if (hasBody && promised !== undefined && promised !== 0) throw new RangeError('the answer has no body')
     await send(headOf(response, to, length, false, to.keepAlive))
@@ -62,7 +62,7 @@ export async function sendAnswer(response: Response, to: AnswerTo, send: Send): 
 
   try {
     const { pieces, rest } = await collect(reader)
-    // The body may fail while the visitor reads earlier bytes; this is handled below.
+    // The body may fail while the visitor reads earlier bytes. The error is handled below.
     rest?.catch(ignore)
     const collected = pieces.reduce((sum, piece) => sum + piece.length, 0)
     const length = promised ?? (rest === undefined ? collected : undefined)
@@ -99,7 +99,7 @@ function check(sent: number, promised: number | undefined, isComplete: boolean):
   )
 }
 
-/** Reads as long as the next piece is there without waiting. `rest` is the read that was not, if any. */
+/** Reads while the next piece is there without waiting. `rest` is the read that has to wait, if any. */
 async function collect(reader: Reader): Promise<{ pieces: Uint8Array[]; rest: Promise<Read> | undefined }> {
   const pieces: Uint8Array[] = []
   let bytes = 0
@@ -115,7 +115,7 @@ async function collect(reader: Reader): Promise<{ pieces: Uint8Array[]; rest: Pr
   }
 }
 
-/** Streams of strings are a common mistake that some platforms let through. */
+/** Converts a piece. Streams of strings are a common mistake that some platforms allow. */
 function pieceOf({ value }: Read): Uint8Array {
   if (value instanceof Uint8Array) return value
   throw new TypeError('a body stream has to give Uint8Array pieces')
@@ -132,7 +132,7 @@ function lengthOf(response: Response): number | undefined {
   return Number(text)
 }
 
-/** The head of a response that switches to one of these protocols. */
+/** Returns the head of a response that switches to one of these protocols. */
 export function switchHeadOf(response: Response, upgrade: string): Uint8Array {
   return latin1Bytes(`${linesOf(response)}connection: upgrade\r\nupgrade: ${upgrade}\r\n\r\n`)
 }
@@ -152,18 +152,18 @@ function headOf(
   return latin1Bytes(`${text}\r\n`)
 }
 
-/** The status line, and the lines that are not of one connection. */
+/** Returns the status line and the header lines that do not concern the connection. */
 function linesOf({ status, statusText, headers }: Response): string {
   let text = `HTTP/1.1 ${status} ${statusText}\r\n`
   for (const [name, value] of headers)
     if (name !== 'content-length' && name !== 'set-cookie' && !OWN_NAMES.has(name))
       text += `${name}: ${value}\r\n`
-  // Cookies cannot be joined by commas as other headers can.
+  // Unlike other headers, cookies cannot be joined with commas.
   for (const cookie of headers.getSetCookie()) text += `set-cookie: ${cookie}\r\n`
   return text
 }
 
-/** Returns Latin-1 bytes: web headers hold bytes as the characters of the same number, and UTF-8 would make two of one. */
+/** Returns Latin-1 bytes. Web headers have one character per byte, which UTF-8 would turn into two bytes. */
 function latin1Bytes(text: string): Uint8Array {
   const bytes = new Uint8Array(text.length)
   for (let index = 0; index < text.length; index++) bytes[index] = text.charCodeAt(index)

@@ -10,53 +10,55 @@ import { sendAnswer } from './answer.ts'
 import { RequestBody, requestOf, type Scheme } from './request.ts'
 
 /**
- * Responds to a request in process: the `fetch` of Hono, Elysia, Bun.serve, or a plain function. Nothing: the request was
- * upgraded.
+ * Responds to a request in this process: the `fetch` of Hono, Elysia or Bun.serve, or a plain function. Returns
+ * `undefined` if it upgraded the request.
  */
 export type Handler = (request: Request) => Response | undefined | Promise<Response | undefined>
 
-/** A receiver of the bytes of a connection after its request was upgraded. */
+/** Receives the bytes of a connection after its request was upgraded. */
 export interface Switched {
-  /** Bytes from the visitor. */
   received(bytes: Uint8Array): void
-  /** The visitor sends no more. */
+  /** Called when the visitor sends no more. */
   ended(): void
-  /** The byte stream is gone, both ways. */
+  /** Called when the byte stream is gone in both directions. */
   aborted(): void
-  /** The sink takes bytes again. */
+  /** Called when the sink takes bytes again. */
   drained(): void
 }
 
 /** The writing side of the byte stream. */
 export interface HandlerSink {
-  /** Takes all of `bytes`, which are the sink's to keep. `false`: write no more until `drained`. */
+  /** Takes all of `bytes`, and may keep the array. Returns `false` to ask for no more until `drained`. */
   write(bytes: Uint8Array): boolean
   /** Ends writing; bytes may still arrive. */
   end(): void
-  /** Cuts both ways: the visitor must not take what it has for a complete response. */
+  /** Cuts both directions, so that the visitor does not take a partial response for a complete one. */
   terminate(): void
-  /** Stops and starts the calls of `received`. */
+  /** Stops the calls of `received`; `resume` starts them again. */
   pause(): void
   resume(): void
 }
 
 export interface HandlerOptions {
-  /** Bounds of request heads. Default: those of the server. */
+  /** The limits of request heads. Default: those of the server. */
   readonly limits?: HeadLimits
-  /** The scheme of request URLs. Default `forwarded`: as X-Forwarded-Proto says, otherwise `http`. */
+  /** The scheme of request URLs. Default `forwarded`: that of X-Forwarded-Proto, otherwise `http`. */
   readonly scheme?: Scheme
-  /** The request bytes that are held behind the open exchange before reading stops. Default 65,536. */
+  /**
+   * The number of request bytes that are stored while an exchange is in progress, before reading stops. Default
+   * 65,536.
+   */
   readonly maxPipelinedBytes?: number
   /**
-   * Gets what the handler threw, or why its response could not be sent, and the request as `GET /path`; `terminate` of the
-   * sink follows. The page that the visitor sees is for the caller to make.
+   * Called with the handler's error, or why its response could not be sent, and with the request as `GET /path`.
+   * `terminate` of the sink follows, so the caller makes the page for the visitor.
    */
   readonly failed?: (error: unknown, request: string) => void
-  /** A request asks for a WebSocket: called before the handler is. */
+  /** Called before the handler, if the request asks for a WebSocket. */
   readonly offers?: (request: Request) => void
   /**
-   * The handler of such a request has responded. It gets the receiver of the connection after the response of the upgrade was
-   * sent; `undefined`: nothing, the handler's response counts.
+   * Called after the handler responded to such a request. Returns the receiver of the connection's further bytes
+   * after the response to the upgrade; `undefined` to send the handler's response.
    */
   readonly upgraded?: (request: Request, sink: HandlerSink) => Switched | undefined
 }
@@ -68,29 +70,28 @@ const MAX_DROPPED_BYTES = 262_144
 
 const CONTINUE = ascii('HTTP/1.1 100 Continue\r\n\r\n')
 
-/** A request with its response. */
 interface Exchange {
   readonly body: RequestBody | undefined
   readonly abort: AbortController
-  /** Whether 100 (Continue) is due as soon as the handler reads. */
+  /** Whether 100 (Continue) is sent as soon as the handler reads. */
   owesContinue: boolean
-  /** Bytes of its response went out. */
+  /** Whether bytes of the response were sent. */
   isStarted: boolean
   isAnswered: boolean
   droppedBytes: number
 }
 
-/** A visitor's connection. Its owner passes on what happens to the byte stream. */
+/** A visitor's connection. Its owner passes on the events of the byte stream. */
 export class HandlerConnection {
   readonly #handler: Handler
   readonly #sink: HandlerSink
   readonly #options: HandlerOptions
   readonly #reader = new RequestReader((bytes, start, end) => this.#takeBody(bytes.subarray(start, end)))
-  /** Requests that arrived ahead of their turn. */
+  /** Requests that arrived before the response to an earlier one. */
   readonly #backlog = new ByteBuffer()
   #exchange: Exchange | undefined
   #switched: Switched | undefined
-  /** The visitor sent FIN. */
+  /** Whether the visitor sent FIN. */
   #isEnded = false
   #isClosed = false
   #isPaused = false
@@ -103,25 +104,25 @@ export class HandlerConnection {
     this.#options = options
   }
 
-  /** Bytes from the visitor. The array is the connection's to keep. */
+  /** Takes bytes from the visitor. The connection may keep the array. */
   received(bytes: Uint8Array): void {
     if (this.#isClosed || bytes.length === 0) return
     if (this.#switched !== undefined) return this.#switched.received(bytes)
     this.#advance(bytes)
   }
 
-  /** The visitor sends no more, but may still read. */
+  /** Called when the visitor sends no more. It may still read. */
   ended(): void {
     if (this.#isClosed || this.#isEnded) return
     this.#isEnded = true
     if (this.#switched !== undefined) return this.#switched.ended()
     const exchange = this.#exchange
     if (exchange === undefined) this.#end()
-    // An incomplete request gets no response, because none could be trusted.
+    // An incomplete request gets no response, because nothing shows that it was meant.
     else if (!this.#reader.isComplete) this.#cut(new Error('the request body ended early'))
   }
 
-  /** The sink takes bytes again. */
+  /** Called when the sink takes bytes again. */
   drained(): void {
     if (this.#switched !== undefined) return this.#switched.drained()
     this.#isFull = false
@@ -130,13 +131,13 @@ export class HandlerConnection {
     waiting?.resolve()
   }
 
-  /** The byte stream is gone, both ways. */
+  /** Called when the byte stream is gone in both directions. */
   aborted(): void {
     this.#switched?.aborted()
     this.#close(new Error('the visitor left'))
   }
 
-  /** Processes bytes: a body, heads, or both. */
+  /** Handles bytes: a body, heads, or both. */
   #advance(bytes: Uint8Array): void {
     const reader = this.#reader
     let at = 0
@@ -193,7 +194,7 @@ export class HandlerConnection {
     this.#exchange = exchange
     const { signal } = exchange.abort
     const request = requestOf(head, this.#options.scheme ?? 'forwarded', exchange.body?.stream, signal)
-    // The head is read now: its bytes may be gone when the response is there.
+    // The head is read now, because its bytes may be gone when the response comes.
     const to = { method: head.method, minorVersion: head.minorVersion, keepAlive: head.keepAlive }
     if (request === undefined) return this.#refuse('METHOD_REFUSED', `${head.method} cannot be served here.`)
     const mayUpgrade = head.upgrade === 'websocket' && this.#options.upgraded !== undefined
@@ -232,7 +233,7 @@ export class HandlerConnection {
       }
       if (to.mayUpgrade && this.#switch(request)) return
       if (response === undefined) throw new TypeError('the handler answered nothing')
-      // A visitor that waits for 100 (Continue) may send its body or not: what comes next cannot be known.
+      // A visitor that waits for 100 (Continue) may or may not send its body, so nobody knows what comes next.
       const keepAlive = to.keepAlive && !exchange.owesContinue && this.#unreadBytes() <= MAX_DROPPED_BYTES
       exchange.owesContinue = false
       const goesOn = await sendAnswer(response, { ...to, keepAlive }, bytes => {
@@ -242,13 +243,13 @@ export class HandlerConnection {
       if (!this.#isClosed) this.#answered(exchange, goesOn)
     } catch (error) {
       if (this.#isClosed) return
-      // The path only, because the query may have secrets.
+      // Reports only the path, because the query may contain secrets.
       this.#options.failed?.(error, `${to.method} ${new URL(request.url).pathname}`)
       this.#cut(new Error('the answer failed', { cause: error }))
     }
   }
 
-  /** Hands the connection over, if the handler has made something else of the request. */
+  /** Passes the connection to another protocol, if the handler upgraded the request. */
   #switch(request: Request): boolean {
     const switched = this.#options.upgraded?.(request, this.#sink)
     if (switched === undefined) return false
@@ -272,12 +273,12 @@ export class HandlerConnection {
     } else this.#resume()
   }
 
-  /** Bytes of the body that are known to be still in transit. */
+  /** The number of bytes of the body that are known to be still missing. */
   #unreadBytes(): number {
     return this.#reader.body.leftBytes
   }
 
-  /** The exchange is over in good order. */
+  /** Ends the exchange in good order. */
   #finish(goesOn: boolean): void {
     this.#exchange = undefined
     if (!goesOn || (this.#isEnded && this.#backlog.isEmpty)) return this.#end()
@@ -291,11 +292,11 @@ export class HandlerConnection {
     this.#end(new Error('the request was refused'))
   }
 
-  /** Ends the connection in good order. The visitor's further bytes are dropped. */
+  /** Ends the connection in good order. Further bytes of the visitor are dropped. */
   #end(reason = new Error('the connection ended')): void {
     if (this.#isClosed) return
     this.#close(reason)
-    // Reading goes on so that the far side can finish; a paused stream would never see its FIN.
+    // Reading continues so that the visitor can finish. A paused stream would never report its FIN.
     this.#isPaused = false
     this.#sink.resume()
     this.#sink.end()

@@ -1,13 +1,16 @@
-// A request head as a web Request, with a body that is read only as fast as the handler reads it.
+// Turns a request head into a web Request, whose body is read only as fast as the handler reads it.
 
 import type { RequestHead } from '../http/head.ts'
 
-/** The visitor's scheme: what the connection says, or what the tunnel server in front wrote into X-Forwarded-Proto. */
+/**
+ * The visitor's scheme: that of the connection, or the one in X-Forwarded-Proto, written by the tunnel server in
+ * front.
+ */
 export type Scheme = 'http' | 'https' | 'forwarded'
 
 /**
- * The Request that a handler gets. `undefined` when the platform cannot make one with this method: Bun quietly turns
- * unknown methods into GET, and a handler must never take one request for another.
+ * Returns the Request for a handler. `undefined` if the platform cannot make one with this method: Bun turns unknown
+ * methods into GET without an error, and a handler must never take one request for another.
  */
 export function requestOf(
   head: RequestHead,
@@ -17,10 +20,10 @@ export function requestOf(
 ): Request | undefined {
   const headers = new Headers()
   const { fields } = head
-  // Headers that Connection names were for the connection of the request.
+  // Headers that Connection names concern only the connection of the request.
   for (let line = 0; line < fields.count; line++)
     if (!fields.isNominated(line)) headers.append(fields.name(line), fields.value(line))
-  // Some platforms refuse a GET with a body, none has a use for it.
+  // Some platforms refuse a GET with a body, and none uses it.
   const hasBody = body !== undefined && head.method !== 'GET' && head.method !== 'HEAD'
   const init: RequestInit & { duplex?: 'half' } = { method: head.method, headers, signal }
   if (hasBody) {
@@ -31,7 +34,7 @@ export function requestOf(
     const request = new Request(urlOf(head, scheme), init)
     return request.method === head.method ? request : undefined
   } catch {
-    // CONNECT, TRACE and TRACK are forbidden to Request, and a target may be no URL that it can parse.
+    // A Request cannot have the methods CONNECT, TRACE and TRACK, nor a target that is no valid URL.
     return undefined
   }
 }
@@ -41,16 +44,16 @@ function urlOf(head: RequestHead, scheme: Scheme): string {
   const proto = scheme !== 'forwarded' ? scheme : forwarded === 'https' ? 'https' : 'http'
   const path = head.target.slice(head.pathStart - head.targetStart)
   const rooted = path.startsWith('/') ? path : `/${path}`
-  // Raw bytes are what the visitor meant; as characters they would be encoded a second time, as UTF-8.
+  // The visitor meant raw bytes. As characters they would be encoded a second time, as UTF-8.
   const encoded = rooted.replace(/[\x80-\xff]/g, byte => `%${byte.charCodeAt(0).toString(16).toUpperCase()}`)
   return `${proto}://${head.hostWithPort}${encoded}`
 }
 
 /** The operations of the connection that feeds a RequestBody. */
 export interface BodySource {
-  /** The handler wants bytes: resume reading. */
+  /** Called when the handler wants bytes: resume reading. */
   wanted(): void
-  /** The handler holds enough bytes for now: pause reading. */
+  /** Called when the handler has enough bytes for now: pause reading. */
   satisfied(): void
 }
 
@@ -68,13 +71,13 @@ export class RequestBody {
           this.#controller = controller
         },
         pull: () => source.wanted(),
-        // The handler has seen enough: the rest is read and dropped, so that the connection can go on.
+        // The handler needs no more. The rest is read and dropped, so that the connection can be used again.
         cancel: () => {
           this.#controller = undefined
           source.wanted()
         },
       },
-      // Nothing is read ahead of the handler but what came in one piece with what it wanted.
+      // Reads no more than the handler asked for, except what arrived in the same piece.
       { highWaterMark: 0 },
     )
   }

@@ -1,5 +1,5 @@
-// How often the peer may do what costs this side more than the peer: this much at once, and this much more with time and with work
-// that is worth something.
+// Limits actions of the peer that cost this side more than the peer: `most` at once, and more over time and with
+// useful work.
 
 export class Allowance {
   readonly #most: number

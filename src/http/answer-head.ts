@@ -1,6 +1,6 @@
-// Heads of responses: as strict as those of requests, for the origin that wrote them is not trusted. A tolerant reader gives a
-// head that
-// is not strict a second chance: as the strict text that it stands for (`loose-head.ts`), read by the same parser.
+// Parses heads of responses as strictly as those of requests, because their sender is not trusted. A tolerant reader
+// gives a head that is not strict a second chance: `loose-head.ts` rewrites it as strict text, which the same parser
+// reads.
 
 import { CR, isForbiddenInValue, isLikeStatusLine, isOurVersion, LF, latin1, SP } from './characters.ts'
 import { Fields } from './fields.ts'
@@ -11,40 +11,40 @@ const EMPTY = new Uint8Array(0)
 
 /** The head of a response. One object serves every response of a stream. */
 export class ResponseHead {
-  /** Holds the head in [start, end); `end` is just past the blank line. */
+  /** The array with the head in [start, end); `end` is just after the blank line. */
   bytes: Uint8Array = EMPTY
   start = 0
   end = 0
   minorVersion: 0 | 1 = 1
   /** The status. 0 until the status line was parsed. */
   status = 0
-  /** The start of the reason. Empty if there is none. */
+  /** The start of the reason phrase. Empty if there is none. */
   reasonStart = 0
   reasonEnd = 0
   body: BodyKind = 'none'
   contentLength = 0
-  /** Whether the origin lets its connection go on after this response. */
+  /** Whether the origin allows another request on the connection. */
   keepAlive = true
   /** The protocol of a 101, in lower case. Empty for other statuses. */
   upgrade = ''
-  /** Whether `bytes` are not those of the app: they are the strict text that its head stands for. */
+  /** Whether `bytes` are the strict text that stands for the app's head, rather than the app's own bytes. */
   isAmended = false
   /** The code of a refused head. */
   readonly refusal = 'ORIGIN_INVALID'
-  /** The same for the app's owner, such as "line 3 of its head has no colon". A tolerant reader sets it. */
+  /** The fault in words for the app's owner, such as "line 3 of its head has no colon". A tolerant reader sets it. */
   fault = ''
-  /** The lines behind the first one, for forwarding. */
+  /** The header lines after the first line, for forwarding. */
   readonly fields: Fields = new Fields()
   readonly isTolerant: boolean
-  /** The head is neither strict nor complete. */
+  /** The head so far, if it is not strict and not complete. */
   loose: LooseHead | undefined
 
-  /** Makes a head. `isTolerant`: it reads what an app sent, and not what a server wrote. */
+  /** Makes a head. `isTolerant`: it reads responses of apps rather than of servers. */
   constructor(isTolerant = false) {
     this.isTolerant = isTolerant
   }
 
-  /** Forgets a head that was begun and not completed. */
+  /** Forgets an incomplete head. */
   reset(): void {
     this.fields.isPartial = false
     this.loose = undefined
@@ -64,22 +64,23 @@ export class ResponseHead {
     return line < 0 ? undefined : this.fields.value(line)
   }
 
-  /** All headers in the order and spelling they were sent in. */
+  /** Returns all headers, in the order and spelling in which they were sent. */
   headerList(): [name: string, value: string][] {
     return this.fields.list()
   }
 }
 
-/** The limits of a head. `isOption`: the server's operator may raise them. */
+/** The limits of a head. `isOption`: the server's operator can raise them. */
 export type AnswerLimits = Pick<HeadLimits, 'maxHeadBytes' | 'maxHeaderCount'> & {
   readonly isOption?: boolean
 }
 
 /**
- * Parses the head of a response to `requestMethod`, on the terms of `parseRequestHead`. Its sender is not trusted: what
- * is ambiguous is refused with `ORIGIN_INVALID`. A missing reason, with or without the space, is fine.
+ * Parses the head of a response to `requestMethod`, as `parseRequestHead` does. Its sender is not trusted: an
+ * ambiguous head is refused with `ORIGIN_INVALID`. The reason phrase may be missing, with or without the space before
+ * it.
  *
- * The index is one of `bytes`, also where `head.bytes` are amended.
+ * The returned index refers to `bytes`, even if `head.bytes` is another array.
  */
 export function parseResponseHead(
   head: ResponseHead,
@@ -106,18 +107,18 @@ export function parseResponseHead(
       : loose.fault
   if (length <= 0) return -1
   const text = loose.text()
-  // The limit was for the bytes of the app: CRLF is longer than LF.
+  // The limit applies to the app's bytes. The rewritten text may be longer, because CRLF is longer than LF.
   const own = { maxHeadBytes: text.length + 1, maxHeaderCount }
   if (parseStrictly(head, text, 0, text.length, own, requestMethod) === text.length) {
     head.isAmended = true
-    // RFC 9112 section 6.3: a message with two lengths may mean the other one.
+    // RFC 9112 section 6.3: after a message with two lengths, the connection cannot be used again.
     if (loose.hasDoubtfulLength) head.keepAlive = false
     return start + length
   }
   head.reset()
   if (head.fields.refusal === 'HEAD_TOO_LARGE')
     head.fault = `its head has more than ${maxHeaderCount} lines${isOption ? ' (max-header-count)' : ''}`
-  // The only line that stays twice although the strict parser reads it once at most.
+  // Transfer-Encoding is the only repeated line that the rewriting leaves for the strict parser to refuse.
   else if (head.fault === '') head.fault = 'it has Transfer-Encoding twice'
   return -1
 }
@@ -158,7 +159,7 @@ function parseStrictly(
   return isAnswerFramed(head, requestMethod) ? at : -1
 }
 
-/** Returns the index of the first header line, 0 for more bytes, -1 for refused. */
+/** Returns the index of the first header line; 0 if more bytes are needed; -1 if refused. */
 function parseStatusLine(head: ResponseHead, start: number, end: number): number {
   const { bytes } = head
   // "HTTP/1.1 200" is 12 bytes; at least CR LF follows.
@@ -183,7 +184,10 @@ function parseStatusLine(head: ResponseHead, start: number, end: number): number
   return at + 2
 }
 
-/** Decides body and connection of a complete response head (RFC 9112 section 6.3). False: refused. */
+/**
+ * Determines body and connection of a complete response head (RFC 9112 section 6.3). Returns `false` if it is
+ * refused.
+ */
 function isAnswerFramed(head: ResponseHead, requestMethod: string): boolean {
   const { fields, status } = head
   const isOld = head.minorVersion === 0
@@ -209,7 +213,7 @@ function isAnswerFramed(head: ResponseHead, requestMethod: string): boolean {
   }
   if (head.body === 'close') head.keepAlive = false
   if (status === 101) {
-    // RFC 9110 section 7.8: a 101 says what it switches to. A response that does not is a trick or a mistake.
+    // RFC 9110 section 7.8: a 101 names the protocol that it switches to. One without it is an attack or a mistake.
     if (isOld || !fields.upgrades || fields.upgradeLine < 0)
       return isFault(head, 'it is a 101 without "Connection: Upgrade", or without Upgrade')
     head.upgrade = fields.readUpgrade()
@@ -222,7 +226,7 @@ function isFault(head: ResponseHead, fault: string): false {
   return false
 }
 
-/** The bytes ended inside the head: it needs more, unless it has reached its limit. */
+/** Asks for more bytes of an incomplete head, unless it has reached its limit. */
 function wantMore(fields: Fields, start: number, stop: number, maxHeadBytes: number): 0 | -1 {
   return stop < start + maxHeadBytes ? fields.suspend(stop) : -1
 }

@@ -1,4 +1,4 @@
-// Where a body ends: counts its bytes by the framing that the head announced, and can hand out the payload.
+// Finds the end of a body from the framing in its head, and can return the payload without framing.
 
 import { copyBytes, copyOf } from '../bytes.ts'
 import {
@@ -21,25 +21,26 @@ import type { BodyKind } from './head.ts'
 import { LooseHead, nameOf } from './loose-head.ts'
 
 /**
- * The maximum size of everything between the size of one chunk and its CRLF. Hardly anything sends extensions but smugglers.
+ * The maximum number of bytes between the size of one chunk and its CRLF. Almost only request smugglers send
+ * extensions.
  */
 const MAX_EXTENSION_BYTES = 256
-/** The same where it is left out. Go's reader, and so Caddy, lets as much pass. */
+/** The maximum number of such bytes if they are ignored. Go's reader, and so Caddy, allows as many. */
 const MAX_IGNORED_BYTES = 4_096
-/** Digits of one chunk size, leading zeros included. The value is bounded as well. */
+/** The maximum number of digits of a chunk size, including leading zeros. The value has a limit of its own. */
 const MAX_SIZE_DIGITS = 16
 const MAX_TRAILER_BYTES = 8192
 const MAX_TRAILERS = 64
-/** No forbidden trailer has a longer name. */
+/** The number of bytes of a trailer name that are compared. No forbidden name is longer. */
 const MAX_KNOWN_NAME = 32
 
-/** Chunks up to this size are handed out together: each by itself would cost a write, or an array that is kept. */
+/** The size up to which chunks are returned together. Each by itself would cost a write, or an array that is kept. */
 const SMALL_CHUNK_BYTES = 4_096
 const GATHERED_BYTES = 16_384
 
 /**
- * Gets payload without chunk framing: bytes[start, end), piece by piece. The array is that of `feed`, or one of its own, in which
- * small chunks were gathered.
+ * Called with payload without chunk framing: bytes[start, end), piece by piece. The array is the one given to `feed`,
+ * or another one in which small chunks were collected.
  */
 export type Payload = (bytes: Uint8Array, start: number, end: number) => void
 
@@ -48,8 +49,8 @@ export type Payload = (bytes: Uint8Array, start: number, end: number) => void
 //   SIZE_START 5 SIZE ; EXT_START a EXT_NAME = EXT_VALUE_START b EXT_VALUE \r SIZE_LF \n DATA hello \r DATA_CR \n DATA_LF
 //   0 \r\n LINE Name NAME : VALUE \r VALUE_LF \n LINE \r LAST_LF \n
 //
-// Blanks may stand around `;` and `=`: EXT_NAME_END behind a name, EXT_END behind the size or a value. A tolerant reader has EXT_IGNORED
-// in place of all of `; a = b`.
+// Blanks may be around `;` and `=`: EXT_NAME_END after a name, EXT_END after the size or a value. A tolerant reader is
+// in EXT_IGNORED for all of `; a = b`.
 const SIZE_START = 0
 const SIZE = 1
 const EXT_START = 2
@@ -75,53 +76,54 @@ const LAST_LF = 20
 const EMPTY = new Uint8Array(0)
 const ONE_CR = Uint8Array.of(CR)
 
-/** Frames one body after another. It is a counter: bytes go in, and out comes where the body ends. */
+/** Frames one body after another. It only counts: it takes bytes and returns where the body ends. */
 export class BodyFramer {
-  /** Whether the last byte was seen. A body of kind `close` is complete only after `ended`. */
+  /** Whether the last byte of the body was seen. A body of kind `close` is complete only after `ended`. */
   complete = true
   /** The number of payload bytes so far, without chunk framing. */
   payloadBytes = 0
-  /** Bytes of chunk framing until `feed` stops, wherever it is then: they cost a hundred times as much as payload does. */
+  /** The bytes of chunk framing after which `feed` stops. They cost a hundred times as much as payload. */
   framingLeft: number = Number.POSITIVE_INFINITY
   /**
-   * Whether it reads what an app means, as real proxies do: behind the size of a chunk anything may stand and is left out, LF alone ends
-   * lines, and trailers may be as loose as heads. A trailer that may not be there is left out.
+   * Whether to read a body as tolerant proxies do: ignores anything after the size of a chunk, accepts LF alone as a
+   * line end, and accepts trailers as loose as heads. Forbidden trailers are left out.
    */
   isTolerant = false
-  /** The bytes that `feed` read, as a strict reader needs them. `undefined` if they are unchanged. */
+  /** The bytes that `feed` read, rewritten for a strict reader. `undefined` if they are unchanged. */
   cleaned: Uint8Array | undefined
 
   readonly #payload: Payload | undefined
   readonly #trailer: Payload | undefined
   #kind: BodyKind = 'none'
-  /** Bytes to go: of the body, or of the chunk. */
+  /** The number of bytes left in the body or the chunk. */
   #left = 0
   #state = SIZE_START
-  /** Digits of the size, bytes of the extension or bytes of the trailer section: whatever is being bounded. */
+  /** The number of size digits, extension bytes or trailer bytes so far, for the limit that applies. */
   #used = 0
   #trailers = 0
   #nameLength = 0
   readonly #name: Uint8Array
   readonly #forbidden: readonly Uint8Array[]
-  // Small chunks of one `feed` that were not handed out yet: the first, where it lies, or several in an array of their own.
+  // Small chunks of one `feed` that were not returned yet: the first one in place, or several in an array of their
+  // own.
   #firstStart = 0
   #firstEnd = 0
   #gathered: Uint8Array | undefined
   #gatheredBytes = 0
-  // The strict copy while it is made: its bytes so far, and from where on what was fed is not in it.
+  // The strict copy that is being made, and the position up to which it is complete.
   #isCleaning = false
   #cleaning: Uint8Array = EMPTY
   #cleanedBytes = 0
   #uncleanedFrom = 0
-  /** Trailers of an app that are not complete, with their bytes so far. */
+  /** Incomplete trailers of an app, with their bytes so far. */
   #trailing: { readonly loose: LooseHead; readonly text: Uint8Array } | undefined
-  /** The state before the byte that broke the framing. */
+  /** The state before the byte that broke the framing, for the message. */
   #brokenIn = SIZE_START
   #trailerFault = ''
 
   /**
-   * Makes a framer. `trailer` gets the bytes after the last chunk, with the blank line. `forbidden`: names that no trailer may
-   * have next to those that none ever has, lower-case; `_` counts as `-`.
+   * Makes a framer. `trailer` gets the bytes after the last chunk, including the blank line. `forbidden`: lower-case
+   * names that no trailer may have, in addition to those that are always forbidden; `_` counts as `-`.
    */
   constructor(payload?: Payload, trailer?: Payload, forbidden: readonly string[] = []) {
     this.#payload = payload
@@ -143,9 +145,9 @@ export class BodyFramer {
   }
 
   /**
-   * Takes bytes[start, end) as body. Returns the index just past the last byte that belongs to it, which is `end`
-   * while it goes on, or -1 when the framing is broken. After -1 the framer wants a new `begin`. It returns an earlier
-   * index, without being complete, once `framingLeft` is used up: the rest is to be fed again.
+   * Takes bytes[start, end) as body. Returns the index after the last byte of the body; `end` if more follows; -1 if
+   * the framing is broken, after which the framer needs `begin`. Returns an earlier index without being complete when
+   * `framingLeft` is used up: then feed the rest again.
    */
   feed(bytes: Uint8Array, start: number, end: number): number {
     if (this.complete) return start
@@ -162,7 +164,7 @@ export class BodyFramer {
     return stop
   }
 
-  /** Returns the fault after -1 of a tolerant reader, for the owner of what sent the body. */
+  /** Returns the fault in words for the sender's owner, after a tolerant reader returned -1. */
   get fault(): string {
     if (this.#brokenIn >= LINE) return this.#trailerFault
     if (this.#brokenIn === DATA_CR || this.#brokenIn === DATA_LF)
@@ -175,19 +177,22 @@ export class BodyFramer {
     return 'the line with the size of a chunk is malformed'
   }
 
-  /** Bytes to come, when the head announced how many; otherwise 0. */
+  /** The number of bytes still to come if the head announced a length; otherwise 0. */
   get leftBytes(): number {
     return this.#kind === 'length' ? this.#left : 0
   }
 
-  /** Counts bytes like `feed`, at most `leftBytes`, that were not read. */
+  /** Counts bytes of the body that moved without being read, at most `leftBytes`. */
   skip(count: number): void {
     this.#left -= count
     this.payloadBytes += count
     if (this.#left === 0) this.complete = true
   }
 
-  /** The connection ended. Whether the body may end here; a truncated one must never look complete. */
+  /**
+   * Called when the connection ended. Returns whether the body may end here, because a truncated one must never look
+   * complete.
+   */
   ended(): boolean {
     if (this.#kind === 'close') this.complete = true
     return this.complete
@@ -209,7 +214,7 @@ export class BodyFramer {
     return stop
   }
 
-  /** Puts `text` in the place of bytes[from, to) in the strict copy. `start`: where the fed bytes begin. */
+  /** Replaces bytes[from, to) by `text` in the strict copy. `start`: the first fed byte. */
   #replace(bytes: Uint8Array, start: number, from: number, to: number, text: Uint8Array): void {
     if (!this.#isCleaning) {
       this.#isCleaning = true
@@ -277,7 +282,7 @@ export class BodyFramer {
     return -1
   }
 
-  /** Scans the bytes after the last chunk. Its length has a bound of its own. */
+  /** Reads the bytes after the last chunk, whose number has a limit of its own. */
   #scanTrailers(bytes: Uint8Array, start: number, end: number): number {
     let at = start
     while (at < end && !this.complete) if (!this.#takeFraming(bytes[at++]!)) return this.#break(LINE)
@@ -285,10 +290,10 @@ export class BodyFramer {
     return at
   }
 
-  /** Reads the trailers of an app. They go on once they are complete. */
+  /** Reads the trailers of an app, which are forwarded once they are complete. */
   #readTrailers(bytes: Uint8Array, start: number, from: number, end: number): number {
     const isFirst = this.#trailing === undefined
-    // This is nearly always so.
+    // Nearly every body ends like this, without trailers.
     if (isFirst && bytes[from] === CR && bytes[from + 1] === LF && from + 1 < end)
       return this.#scanTrailers(bytes, from, end)
     const { loose = new LooseHead('trailers'), text: before = EMPTY } = this.#trailing ?? {}
@@ -311,7 +316,7 @@ export class BodyFramer {
     return to
   }
 
-  /** Hands out a piece of payload, or keeps it for the others of this `feed`. */
+  /** Returns a piece of payload through `payload`, or keeps it to be joined with others of this `feed`. */
   #gather(bytes: Uint8Array, start: number, end: number): void {
     const count = end - start
     if (count > SMALL_CHUNK_BYTES) {
@@ -335,7 +340,6 @@ export class BodyFramer {
     this.#gatheredBytes += end - start
   }
 
-  /** Hands out what was gathered. */
   #handOut(bytes: Uint8Array): void {
     const [start, end, gathered, gatheredBytes] = [
       this.#firstStart,
@@ -349,7 +353,7 @@ export class BodyFramer {
     else if (gathered !== undefined && gatheredBytes > 0) this.#pay(gathered, 0, gatheredBytes)
   }
 
-  /** Reads a byte that is not payload. Returns `false` if it may not be there. */
+  /** Takes a byte of framing. Returns `false` if it is not allowed there. */
   #takeFraming(byte: number): boolean {
     switch (this.#state) {
       case SIZE_START:
@@ -392,7 +396,7 @@ export class BodyFramer {
     }
   }
 
-  /** Whether CR may come. Blanks are for what follows: in front of CRLF they are nothing's. */
+  /** Whether a CR is allowed here. It is not allowed after blanks that lead to nothing. */
   get #mayEndLine(): boolean {
     const state = this.#state
     if (this.isTolerant)
@@ -400,7 +404,7 @@ export class BodyFramer {
     return state === EXT_NAME || state === EXT_VALUE || state === EXT_QUOTED_END
   }
 
-  /** The state behind the `;` of a size. */
+  /** The state after the `;` of a size. */
   get #extension(): number {
     return this.isTolerant ? EXT_IGNORED : EXT_START
   }
@@ -417,8 +421,8 @@ export class BodyFramer {
   }
 
   /**
-   * Reads a byte of ` ; name = "value"` (RFC 9112 section 7.1.1). Neither CR nor LF may be in it, escaped or not: a reader that
-   * knows nothing of quotes ends the line where we do.
+   * Takes a byte of ` ; name = "value"` (RFC 9112 section 7.1.1). CR and LF are refused even in quotes: a reader that
+   * does not know quotes would end the line there.
    */
   #takeExtension(byte: number): boolean {
     switch (this.#state) {
@@ -444,7 +448,7 @@ export class BodyFramer {
     }
   }
 
-  /** Reads a byte in or after a name or a value, or after the size. */
+  /** Takes a byte in or after a name or a value, or after the size. */
   #goOnBehind(byte: number): boolean {
     const isOfName = this.#state === EXT_NAME || this.#state === EXT_NAME_END
     if (byte === SEMICOLON) this.#state = this.#extension
@@ -454,7 +458,10 @@ export class BodyFramer {
     return true
   }
 
-  /** Reads a byte after the last chunk: lines as in a head, but none that framing, routing or guards depend on. */
+  /**
+   * Takes a byte after the last chunk. Trailers are lines as in a head, without those that framing, routing or guards
+   * depend on.
+   */
   #takeTrailer(byte: number): boolean {
     switch (this.#state) {
       case LINE:
@@ -482,7 +489,10 @@ export class BodyFramer {
     }
   }
 
-  /** Whether a trailer may have the name of `length` bytes, of which `name` holds as many as matter. */
+  /**
+   * Whether a trailer may have this name. `name` has the first bytes of it, as many as are compared; `length` is the
+   * length of the whole name.
+   */
   #mayTrail(name: Uint8Array, length: number = name.length): boolean {
     return (
       !isBelieved(name, length) &&
@@ -509,7 +519,7 @@ export function bodyOf(
   return framer
 }
 
-/** Whether the byte is BWS: white space where none belongs. */
+/** Whether the byte is BWS: white space that the grammar tolerates. */
 function isBlank(byte: number): boolean {
   return byte === SP || byte === TAB
 }

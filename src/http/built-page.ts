@@ -1,5 +1,5 @@
-// A page of src/ui as one file. Among the sources it is built when the first browser asks for it; a package and an executable have
-// the built pages in place of this module (tools/pages.ts).
+// A page of src/ui as one file. In the source tree it is built when a browser first asks for it. A package and an
+// executable contain built pages in place of this module (tools/pages.ts).
 
 import { TunnelError } from '../errors.ts'
 
@@ -7,14 +7,16 @@ export type PageName = 'inspector' | 'admin'
 
 export interface BuiltPage {
   readonly html: string
-  /** The hashes of the only script and the only style that may be in the page, as in Content-Security-Policy. */
+  /**
+   * The hashes of the only script and the only style that the page may have, in the form of Content-Security-Policy.
+   */
   readonly scriptHash: string
   readonly styleHash: string
 }
 
 const built = new Map<PageName, Promise<BuiltPage>>()
 
-/** Rejects when it cannot be built. */
+/** Returns the built page. Rejects if it cannot be built. */
 export function builtPage(name: PageName): Promise<BuiltPage> {
   const known = built.get(name) ?? build(name)
   built.set(name, known)

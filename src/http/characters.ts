@@ -1,4 +1,5 @@
-// Character classes of HTTP/1.1 (RFC 9110 section 5.6), the words that first lines begin with, and the way between bytes and text.
+// Character classes of HTTP/1.1 (RFC 9110 section 5.6), the words at the start of first lines, and conversion between
+// bytes and text.
 
 export const TAB = 0x09
 export const LF = 0x0a
@@ -18,7 +19,7 @@ export const BACKSLASH = 0x5c
 export const UNDERSCORE = 0x5f
 export const DEL = 0x7f
 
-/** The bytes of a token, marked 1: of methods, field names and connection options. */
+/** The table of token characters, each marked 1: for methods, field names and connection options. */
 export const TOKEN: Uint8Array = new Uint8Array(256)
 for (const character of "!#$%&'*+-.^_`|~0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz")
   TOKEN[character.charCodeAt(0)] = 1
@@ -28,21 +29,23 @@ export function isAlphanumeric(byte: number): boolean {
   return (lower >= 0x61 && lower <= 0x7a) || (byte >= 0x30 && byte <= 0x39)
 }
 
-/** Whether a field value may not contain the byte: control characters but HTAB. Bytes from 0x80 may be there (obs-text). */
+/**
+ * Whether a field value may not contain the byte: control characters except HTAB. Bytes from 0x80 are allowed
+ * (obs-text).
+ */
 export function isForbiddenInValue(byte: number): boolean {
   return byte < SP ? byte !== TAB : byte === DEL
 }
 
 const encoder = new TextEncoder()
 
-/** The bytes of ASCII text. */
 export function ascii(text: string): Uint8Array {
   return encoder.encode(text)
 }
 
 /**
- * Returns the text with ASCII letters in lower case: `toLowerCase` makes a `k` of the KELVIN SIGN, so that two strangers would
- * have one name.
+ * Returns the text with ASCII letters in lower case. `toLowerCase` also turns the KELVIN SIGN into `k`, which would
+ * give two names the same spelling.
  */
 export function asciiLowerCase(text: string): string {
   return text.replace(/[A-Z]+/g, letters => letters.toLowerCase())
@@ -50,12 +53,15 @@ export function asciiLowerCase(text: string): string {
 
 const { latin1Slice } = Buffer.prototype
 
-/** Decodes each byte as the character of its number, because `TextDecoder('latin1')` is windows-1252 and `fromCharCode` is slow. */
+/**
+ * Decodes each byte as the character with its number. `TextDecoder('latin1')` is windows-1252, and `fromCharCode` is
+ * slow.
+ */
 export function latin1(bytes: Uint8Array, start: number, end: number): string {
   return latin1Slice.call(bytes, start, end)
 }
 
-/** Whether bytes[start, end) spell `text`, which is lower-case, in any case. */
+/** Whether bytes[start, end) equal the lower-case `text`, ignoring case. */
 export function isSpelled(bytes: Uint8Array, start: number, end: number, text: string): boolean {
   if (end - start !== text.length) return false
   for (let index = 0; index < text.length; index++) {
@@ -65,7 +71,7 @@ export function isSpelled(bytes: Uint8Array, start: number, end: number, text: s
   return true
 }
 
-/** Whether two runs of the same length hold the same ASCII text in any case. */
+/** Whether two runs of the same length contain the same ASCII text, ignoring case. */
 export function isSameText(
   a: Uint8Array,
   aStart: number,
@@ -83,7 +89,7 @@ export function isSameText(
   return true
 }
 
-/** Joins all pieces; returns the only piece itself. */
+/** Joins all pieces. A single piece is returned itself. */
 export function joined(pieces: readonly Uint8Array[]): Uint8Array {
   if (pieces.length === 1) return pieces[0]!
   const whole = new Uint8Array(pieces.reduce((sum, piece) => sum + piece.length, 0))
@@ -98,7 +104,7 @@ export function joined(pieces: readonly Uint8Array[]): Uint8Array {
 const METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'CONNECT', 'TRACE'] as const
 const patterns = METHODS.map(ascii)
 
-/** The method in bytes[start, end): the common ones without making a string. Case matters. */
+/** Returns the method in bytes[start, end), case-sensitive. Common ones need no new string. */
 export function methodOf(bytes: Uint8Array, start: number, end: number): string {
   const length = end - start
   for (let index = 0; index < patterns.length; index++) {
@@ -111,7 +117,7 @@ export function methodOf(bytes: Uint8Array, start: number, end: number): string 
   return latin1(bytes, start, end)
 }
 
-/** Whether `HTTP/1.0` or `HTTP/1.1` is at `at`. Spelled out: it is asked for every head. */
+/** Whether `HTTP/1.0` or `HTTP/1.1` is at `at`. Written without a loop, because every head needs it. */
 export function isOurVersion(bytes: Uint8Array, at: number): boolean {
   return (
     bytes[at] === 0x48 &&
@@ -127,7 +133,7 @@ export function isOurVersion(bytes: Uint8Array, at: number): boolean {
 
 const HTTP = ascii('HTTP/')
 
-/** Whether bytes[start, end), at most ten of them, may go on to be a version (any, not just ours) and CRLF. */
+/** Whether bytes[start, end), at most ten of them, can begin a version (also one that we do not accept) and CRLF. */
 export function isLikeVersion(bytes: Uint8Array, start: number, end: number): boolean {
   const length = end - start
   for (let at = 0; at < length; at++) {
@@ -139,7 +145,7 @@ export function isLikeVersion(bytes: Uint8Array, start: number, end: number): bo
   return true
 }
 
-/** Whether bytes[start, end), fewer than 13 of them, may go on to be a status line of some HTTP/1. */
+/** Whether bytes[start, end), fewer than 13 of them, can begin a status line of any HTTP/1 version. */
 export function isLikeStatusLine(bytes: Uint8Array, start: number, end: number): boolean {
   const likely = 'HTTP/1.1 200'
   for (let at = start; at < end; at++) {
@@ -154,5 +160,5 @@ export function isLikeStatusLine(bytes: Uint8Array, start: number, end: number):
   return true
 }
 
-/** Methods that may reach the origin twice without harm (RFC 9110 section 9.2.2). */
+/** The methods that may reach the origin twice without harm (RFC 9110 section 9.2.2). */
 export const IDEMPOTENT: ReadonlySet<string> = new Set(['GET', 'HEAD', 'OPTIONS', 'TRACE', 'PUT', 'DELETE'])

@@ -1,15 +1,15 @@
-// NTLM, Negotiate (RFC 4559) and Kerberos log a connection in, and not a request: the next request on that connection counts
-// as that of the same user.
+// NTLM, Negotiate (RFC 4559) and Kerberos log in a connection rather than a request: later requests on the connection
+// count as the same user's.
 
 import { ascii, BACKSLASH, COMMA, isSpelled, QUOTE, SP, TAB, TOKEN } from './characters.ts'
 
-/** The result if NTLM, Negotiate or Kerberos is among the schemes. */
+/** The result bit for NTLM, Negotiate or Kerberos. */
 export const LOGS_CONNECTION_IN = 1
-/** The result if any other scheme is. */
+/** The result bit for any other scheme. */
 export const OTHER_SCHEME = 2
 const LOGINS = ['ntlm', 'negotiate', 'kerberos']
 
-/** The schemes of credentials, or of a list of challenges (RFC 9110 section 11.6.1), in bytes[start, end). */
+/** Returns the schemes of credentials, or of a list of challenges (RFC 9110 section 11.6.1), in bytes[start, end). */
 export function schemesIn(bytes: Uint8Array, start: number, end: number): number {
   let schemes = 0
   let at = start
@@ -18,19 +18,22 @@ export function schemesIn(bytes: Uint8Array, start: number, end: number): number
     while (at < end && (bytes[at] === SP || bytes[at] === TAB || bytes[at] === COMMA)) at++
     const from = at
     while (at < end && TOKEN[bytes[at]!] === 1) at++
-    // The name of a parameter ends with "=".
+    // A parameter, unlike a scheme, has "=" after its name.
     const isScheme = at > from && (at === end || bytes[at] === SP || bytes[at] === TAB || bytes[at] === COMMA)
     if (isScheme)
       schemes |= LOGINS.some(login => isSpelled(bytes, from, at, login)) ? LOGS_CONNECTION_IN : OTHER_SCHEME
     const next = endOfElement(bytes, at, end, hasQuotes)
     if (next >= 0) at = next
-    // A quote without an end quotes nothing: another reader could see a login behind it.
+    // A quote without an end counts as no quote: another reader could see a login after it.
     else hasQuotes = false
   }
   return schemes
 }
 
-/** Returns the index of the comma after the element of a list that `from` is in, or `end`; -1 for a quote without an end. */
+/**
+ * Returns the index of the comma after the list element that contains `from`, or `end`; -1 for a quote without an
+ * end.
+ */
 function endOfElement(bytes: Uint8Array, from: number, end: number, hasQuotes: boolean): number {
   let isQuoted = false
   let at = from
@@ -43,7 +46,7 @@ function endOfElement(bytes: Uint8Array, from: number, end: number, hasQuotes: b
   return isQuoted ? -1 : at
 }
 
-/** Whether a header has credentials, or asks for some, that count for the connection. */
+/** Whether a header has credentials, or asks for credentials, that count for the connection. */
 export function logsConnectionIn([name, value]: readonly [name: string, value: string]): boolean {
   if (!/^(?:www-authenticate|authorization)$/i.test(name)) return false
   const bytes = ascii(value)

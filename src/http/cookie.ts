@@ -1,12 +1,12 @@
-// Finds a cookie in a request head, without taking the others apart.
+// Finds a cookie in a request head without parsing the others.
 
 import { EQUALS, SEMICOLON, SP, TAB } from './characters.ts'
 import type { RequestHead } from './head.ts'
 
 /**
- * Calls `accept` with the value of each cookie of this name, in their order, and returns its first result that is not
- * `undefined`. A visitor may send several cookies of one name, for different paths and domains (RFC 6265 section 5.4). `name`
- * is compared case for case.
+ * Calls `accept` with the value of each cookie of this name, in order, and returns the first result that is not
+ * `undefined`. A visitor may send several cookies of one name, for different paths and domains (RFC 6265 section
+ * 5.4). `name` is case-sensitive.
  */
 export function findCookie<Found>(
   head: RequestHead,

@@ -1,4 +1,4 @@
-// A request head with lines taken out and put in: what a guard used up and what it adds. Every other byte stays.
+// Removes lines from a request head and adds lines, for guards and other plugins. Every other byte stays.
 
 import {
   ascii,
@@ -14,7 +14,7 @@ import {
 import * as Field from './field-names.ts'
 import type { RequestHead } from './head.ts'
 
-/** The changes to a head. In names of lines any case will do, and what is not a letter or digit counts as `-`. */
+/** The changes to a head. Line names ignore case, and every character but letters and digits counts as `-`. */
 export interface HeadEdits {
   readonly withoutHeaders: readonly string[]
   readonly withoutCookies: readonly string[]
@@ -22,8 +22,8 @@ export interface HeadEdits {
 }
 
 /**
- * The head to forward, which is then parsed again; `undefined`: nothing changes. Throws a RangeError for names that framing
- * and routing need, and for what would not be one line.
+ * Returns the head to forward, which must be parsed again. `undefined` if nothing changes. Throws a RangeError for
+ * names that framing and routing need, and for text that would not be a single line.
  */
 export function editHead(head: RequestHead, edits: HeadEdits): Uint8Array | undefined {
   const { bytes, fields } = head
@@ -62,7 +62,7 @@ function joined(pieces: readonly Uint8Array[]): Uint8Array {
   return all
 }
 
-/** The body was framed and the tunnel found by these: another plugin's word must not change either. */
+/** The names that framed the body and found the tunnel. No plugin may change them. */
 const FIXED: ReadonlySet<number> = new Set([
   Field.HOST,
   Field.CONTENT_LENGTH,
@@ -75,7 +75,7 @@ const FIXED: ReadonlySet<number> = new Set([
   Field.LOOKALIKE,
 ])
 
-/** Names that plugins take out or add are always the same few. */
+/** A cache: the names that plugins remove or add are always the same few. */
 const editable = new Map<string, string>()
 const MAX_EDITABLE = 1_000
 
@@ -95,8 +95,8 @@ function plainName(name: string): string {
 }
 
 /**
- * A header line with its CRLF. Throws a RangeError for what would not be one line: a plugin may build it from what a visitor
- * sent.
+ * Returns a header line with its CRLF. Throws a RangeError for text that would not be a single line: a plugin may
+ * build it from a visitor's input.
  */
 export function headerLine(name: string, value: string): Uint8Array {
   const bytes = encoder.encode(value)
@@ -117,12 +117,15 @@ const COLON_SPACE = ascii(': ')
 const CRLF = ascii('\r\n')
 const BETWEEN = ascii('; ')
 
-/** Returns a name in lower case, with `-` for everything that an app may read as `-`. */
+/** Returns a name in lower case, with `-` for every character that an app may read as `-`. */
 export function dashedName(name: string): string {
   return name.toLowerCase().replace(/[^a-z0-9]/g, '-')
 }
 
-/** Apps behind CGI and WSGI cannot tell `X_User` from `X-User`, those of lighttpd not `X.User` either. */
+/**
+ * Whether an app could take the name for `name`. Apps behind CGI and WSGI cannot distinguish `X_User` from `X-User`,
+ * and behind lighttpd `X.User` either.
+ */
 function isNamedLike(bytes: Uint8Array, start: number, end: number, name: string): boolean {
   if (end - start !== name.length) return false
   for (let index = 0; index < name.length; index++) {
@@ -133,7 +136,7 @@ function isNamedLike(bytes: Uint8Array, start: number, end: number, name: string
   return true
 }
 
-/** The cookies of a line that are not among `names`; `undefined`: all of them. */
+/** Returns the cookies of a line without those in `names`. `undefined` as `names`: without any. */
 function withoutSome(
   bytes: Uint8Array,
   start: number,
@@ -155,7 +158,7 @@ function withoutSome(
   return isOneOut ? kept : undefined
 }
 
-/** Whether bytes are this cookie. Case matters in the names of cookies. Blanks around `=` do not, to some apps. */
+/** Whether bytes are a cookie of this name, which is case-sensitive. Some apps ignore blanks around `=`. */
 function isCookie(bytes: Uint8Array, start: number, end: number, name: string): boolean {
   let at = start
   for (let index = 0; index < name.length; index++, at++)

@@ -1,4 +1,4 @@
-// The response to a visitor whose request failed: JSON that says whose doing it is, or a page with the same.
+// The response to a visitor whose request failed: JSON that says who is responsible, or a page that does.
 
 import type { Branding } from '../branding.ts'
 import { ERRORS, type ErrorCode } from '../errors.ts'
@@ -7,29 +7,29 @@ import type { RequestHead } from './head.ts'
 export interface ErrorAnswerOptions {
   /** Makes a page if `wantsHtml` is true; otherwise the response is JSON. */
   readonly page?: ErrorPage | undefined
-  /** The request was HEAD: the same head, no body. */
+  /** Whether the request was HEAD, so that the response has no body. */
   readonly head: boolean
   readonly keepAlive: boolean
   /** The requested host, shown on the page. */
   readonly host: string
   /** The operator's name, contact and logo, for a page. */
   readonly branding?: Branding | undefined
-  /** Replaces the meaning of the code. Nothing internal: strangers read it. */
+  /** Replaces the meaning of the code. It must contain nothing internal, because strangers read it. */
   readonly detail?: string
   readonly retryAfterSeconds?: number
   /** Replaces the status of the code. */
   readonly status?: number
-  /** The further lines, or replacements of those that every response has. */
+  /** Header lines to add, or to replace those that every response has. */
   readonly headers?: readonly (readonly [name: string, value: string])[]
 }
 
-/** A page in place of JSON, with its Content-Security-Policy. */
+/** Makes a page in place of JSON, with its Content-Security-Policy. */
 export type ErrorPage = (
   code: ErrorCode,
   options: ErrorAnswerOptions & { readonly retryAfterSeconds: number | undefined },
 ) => { readonly html: string; readonly policy: string }
 
-/** The reason phrase of a status; empty for one that this server has no words for. */
+/** Returns the reason phrase of a status; empty for a status that this server does not use. */
 export function reasonOf(status: number): string {
   return REASONS[status] ?? ''
 }
@@ -57,23 +57,23 @@ const REASONS: Readonly<Record<number, string>> = {
   505: 'HTTP Version Not Supported',
 }
 
-/** The seconds for Retry-After, where waiting helps. */
+/** The seconds for Retry-After, for codes where waiting helps. */
 const RETRY_AFTER_SECONDS: Partial<Record<ErrorCode, number>> = {
   SERVER_STARTING: 5,
   VISITOR_LIMIT: 5,
 }
-/** The seconds until a caller that asked too often may try again. */
+/** The seconds until a client that sent too many requests may try again. */
 const THROTTLED_SECONDS = 5
 
 /**
- * The header between servers that marks the response of an app to a stored webhook: `x-localtunnels-error` in it is the app's
- * own.
+ * The header between servers that marks an app's response to a stored webhook: then `x-localtunnels-error` in it
+ * comes from the app.
  */
 export const APP_ANSWERED_HEADER = 'localtunnels-app-answered'
 
 const encoder = new TextEncoder()
 
-/** A whole HTTP/1.1 response for a failed exchange. */
+/** Returns a whole HTTP/1.1 response for a failed exchange. */
 export function errorAnswer(code: ErrorCode, options: ErrorAnswerOptions): Uint8Array {
   const entry = ERRORS[code]
   const { status = entry.status, headers = [] } = options
@@ -92,7 +92,7 @@ export function errorAnswer(code: ErrorCode, options: ErrorAnswerOptions): Uint8
     `content-security-policy: ${page?.policy ?? "default-src 'none'"}`,
   ]
   if (retryAfterSeconds !== undefined) lines.push(`retry-after: ${retryAfterSeconds}`)
-  // RFC 9110 section 15.5.6: a 405 lists what would have been served. Which is everything but CONNECT.
+  // RFC 9110 section 15.5.6: a 405 lists the allowed methods, which are all but CONNECT.
   if (entry.status === 405) lines.push('allow: GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS')
   lines.push(options.keepAlive ? 'connection: keep-alive' : 'connection: close')
   const names = headers.map(([name]) => `${name.toLowerCase()}:`)
@@ -108,13 +108,13 @@ export function errorAnswer(code: ErrorCode, options: ErrorAnswerOptions): Uint8
 
 /** Whether the visitor is a browser that will show the response as a page. */
 export function wantsHtml(head: RequestHead): boolean {
-  // Browsers say it outright; a script's fetch or an image of the same browser wants no page.
+  // Browsers mark page loads with this header. A script's fetch or an image of the same browser wants no page.
   const mode = head.header('sec-fetch-mode')
   if (mode !== undefined) return mode === 'navigate'
   return head.header('accept')?.toLowerCase().includes('text/html') ?? false
 }
 
-/** The body of a response for programs. */
+/** Returns the body of a response for programs. */
 export function errorJson(code: ErrorCode, detail?: string): string {
   const { meaning, action, fault, retryable } = ERRORS[code]
   return `${JSON.stringify({ error: { code, message: detail ?? meaning, action, fault, retryable: retryable === true } })}\n`

@@ -1,8 +1,8 @@
-// The header names that framing and forwarding care about, distinguished by their bytes, without strings.
+// Recognises the header names that matter for framing and forwarding by their bytes, without strings.
 
 import { ascii, DASH, isAlphanumeric } from './characters.ts'
 
-/** The kind of all other names: passed on unchanged. */
+/** The kind of all other names, which are passed on unchanged. */
 export const OTHER = 0
 export const HOST = 1
 export const CONTENT_LENGTH = 2
@@ -13,17 +13,20 @@ export const EXPECT = 6
 export const TE = 7
 /** The kind of WWW-Authenticate: passed on; its scheme may concern the connection (connection-logins.ts). */
 export const WWW_AUTHENTICATE = 8
-/** The kind of names for this connection only, or for a proxy: never passed on. */
+/** The kind of names that concern this connection only, or a proxy, and are never passed on. */
 export const HOP = 9
 export const FORWARDED = 10
 export const X_FORWARDED_FOR = 11
 export const X_FORWARDED_HOST = 12
 export const X_FORWARDED_PROTO = 13
-/** The rest of the X-Forwarded family: not set by us, so from an untrusted hop it is dropped. */
+/** The kind of the other X-Forwarded names, which we do not set. From an untrusted hop they are dropped. */
 export const X_FORWARDED_OTHER = 14
-/** Names the visitor to an app behind a proxy which sets it: from an untrusted hop it is dropped. */
+/** The kind of names in which proxies give apps the visitor's address. From an untrusted hop they are dropped. */
 export const CLIENT_ADDRESS = 15
-/** The kind of `Content_Length` and similar names: an origin that reads `_` as `-` would frame the body by it. Refused. */
+/**
+ * The kind of `Content_Length` and similar names, which are refused: an origin that reads `_` as `-` would frame the
+ * body by them.
+ */
 export const LOOKALIKE = 16
 /** The kind of Authorization: passed on; its scheme may concern the connection (connection-logins.ts). */
 export const AUTHORIZATION = 17
@@ -41,7 +44,7 @@ const KNOWN: readonly (readonly [name: string, kind: number])[] = [
   ['keep-alive', HOP],
   ['proxy-connection', HOP],
   ['proxy-authorization', HOP],
-  // Servers of a cluster say these to each other.
+  // Only servers of a cluster send these, to each other.
   ['localtunnels-moved', HOP],
   ['localtunnels-visitor', HOP],
   ['forwarded', FORWARDED],
@@ -56,7 +59,7 @@ const KNOWN: readonly (readonly [name: string, kind: number])[] = [
   ['x-forwarded-proto', X_FORWARDED_PROTO],
 ]
 
-/** The names of lines that belong to one connection: they frame a request, or speak to the next hop. */
+/** The names of lines that concern one connection: they frame a request, or address the next hop. */
 export const CONNECTION_NAMES: readonly string[] = [
   'connection',
   'content-length',
@@ -72,14 +75,14 @@ export const CONNECTION_NAMES: readonly string[] = [
 const LONGEST = 31
 const patterns = KNOWN.map(([name]) => ascii(name))
 
-/** The index into KNOWN by length and first letter, -1 for none: no two names share both. */
+/** The index into KNOWN by length and first letter; -1 for none. No two names share both. */
 const byLengthAndLetter = new Int8Array((LONGEST + 1) * 32).fill(-1)
 for (const [index, [name]] of KNOWN.entries())
   byLengthAndLetter[(name.length << 5) | (name.charCodeAt(0) & 31)] = index
 
 const xForwarded = ascii('x-forwarded-')
 
-/** The kind of the name in bytes[start, start + length), all of them token characters. */
+/** Returns the kind of the name in bytes[start, start + length), all of them token characters. */
 export function kindOf(bytes: Uint8Array, start: number, length: number): number {
   const letter = bytes[start]! & 31
   const index = length > LONGEST ? -1 : byLengthAndLetter[(length << 5) | letter]!
@@ -90,7 +93,7 @@ export function kindOf(bytes: Uint8Array, start: number, length: number): number
     if (match === SIMILAR && kind !== WWW_AUTHENTICATE)
       return kind === CONTENT_LENGTH || kind === TRANSFER_ENCODING ? LOOKALIKE : HOP
   }
-  // 'x' & 31: few names start with it, and nearly all of them differ in the third byte.
+  // 'x' & 31. Few names start with it, and nearly all of those differ in the third byte.
   if (letter !== 24 || length <= xForwarded.length) return OTHER
   const match = compare(bytes, start, xForwarded)
   return match === SAME ? X_FORWARDED_OTHER : match === SIMILAR ? HOP : OTHER
@@ -100,15 +103,18 @@ const ours = ascii('x-localtunnels-')
 const credentials = [ascii('authorization'), ascii('cookie')]
 
 /**
- * Whether a name is one of `X-Localtunnels-*`, however spelled, or has credentials: what an app may believe. Guards look at those
- * of a head; one that takes trailers for headers must not find them there. `bytes` begins with the name.
+ * Whether apps may trust a header of this name: `X-Localtunnels-*` in any spelling, or credentials. Guards check
+ * these in a head, so an app that reads trailers like headers must not find them there. `bytes` begins with the name.
  */
 export function isBelieved(bytes: Uint8Array, length: number): boolean {
   if (length > ours.length && compare(bytes, 0, ours) !== DIFFERENT) return true
   return credentials.some(name => length === name.length && compare(bytes, 0, name) === SAME)
 }
 
-/** Whether a name of `length` bytes is one of these, with `_` for `-` too. `bytes` begins with it, as far as the longest of them goes. */
+/**
+ * Whether a name of `length` bytes is one of these, with `_` counting as `-`. `bytes` begins with the name, up to the
+ * length of the longest candidate.
+ */
 export function isAmong(names: readonly Uint8Array[], bytes: Uint8Array, length: number): boolean {
   return names.some(name => length === name.length && compare(bytes, 0, name) !== DIFFERENT)
 }
@@ -125,7 +131,7 @@ function compare(bytes: Uint8Array, start: number, pattern: Uint8Array): number 
   let match = SAME
   for (let index = 0; index < pattern.length; index++) {
     const byte = bytes[start + index]!
-    // Among token characters only letters change under | 0x20 into something a pattern can hold.
+    // Of the token characters, `| 0x20` changes only letters into a character that a pattern can contain.
     if ((byte | 0x20) === pattern[index]) continue
     if (pattern[index] !== DASH || isAlphanumeric(byte)) return DIFFERENT
     match = SIMILAR

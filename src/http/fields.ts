@@ -1,4 +1,4 @@
-// The header lines of one head: where each begins and ends, and what kind it is. No strings until a caller asks.
+// The header lines of one head: the position and kind of each. Strings are made only on request.
 
 import type { ErrorCode } from '../errors.ts'
 import { COLON, COMMA, CR, DEL, isSameText, isSpelled, LF, latin1, SP, TAB, TOKEN } from './characters.ts'
@@ -17,7 +17,7 @@ import {
   WWW_AUTHENTICATE,
 } from './field-names.ts'
 
-/** Numbers kept per line: name start, name end, value start, value end, kind. */
+/** The numbers stored per line: name start, name end, value start, value end, kind. */
 const PER_LINE = 5
 const NAME_START = 0
 const NAME_END = 1
@@ -25,18 +25,21 @@ const VALUE_START = 2
 const VALUE_END = 3
 const KIND = 4
 
-/** The maximum number of names in one Connection field. An honest sender has fewer, and each is compared with every line. */
+/**
+ * The maximum number of names in one Connection field. Each is compared with every line, and an honest sender has
+ * few.
+ */
 const MAX_NOMINATED = 32
 
 const EMPTY = new Uint8Array(0)
 
-/** The lines of a head under parsing or parsed; reused for the next one. */
+/** The lines of a head, complete or not. The object is reused for the next head. */
 export class Fields {
   bytes: Uint8Array = EMPTY
   count = 0
   refusal: ErrorCode = 'BAD_REQUEST'
 
-  // The indexes of the lines that framing needs; -1 if there is none. A head with two lines of one name is ambiguous.
+  // The indexes of the lines that framing needs; -1 if there is none. Two lines of such a name make a head ambiguous.
   hostLine = -1
   lengthLine = -1
   encodingLine = -1
@@ -44,24 +47,24 @@ export class Fields {
   expectLine = -1
   hasConnection = false
 
-  /** The schemes of the credentials or challenges, as `schemesIn` has them. */
+  /** The schemes of the credentials or challenges, as returned by `schemesIn`. */
   #schemes = 0
 
-  // The names in the Connection lines.
+  // Whether the Connection lines contain these names.
   closes = false
   keepsAlive = false
   upgrades = false
   nominatesTe = false
   nominatedCount = 0
 
-  /** Whether a parse wanted more bytes. */
+  /** Whether the last parse needed more bytes. */
   isPartial = false
-  /** The start of the first line that is not parsed yet. */
+  /** The start of the first line that was not parsed yet. */
   nextLine = 0
 
   #table = new Int32Array(PER_LINE * 16)
   #nominated = new Int32Array(2 * MAX_NOMINATED)
-  /** The start of a partial head in `bytes`. */
+  /** The start of an incomplete head in `bytes`. */
   start = 0
   #seen = 0
 
@@ -76,7 +79,7 @@ export class Fields {
     this.start = this.nextLine = start
   }
 
-  /** Keeps what was parsed until there are bytes behind `end`. */
+  /** Remembers the parsed lines until there are bytes after `end`. */
   suspend(end: number): 0 {
     this.isPartial = true
     this.#seen = end
@@ -84,16 +87,16 @@ export class Fields {
   }
 
   /**
-   * Takes up a partial head in an array that begins with the same bytes and may be another one. Says whether the new
-   * bytes can end a line or break the head; if not, nothing is looked at twice, so a head that arrives byte by
-   * byte costs no more than twice one that arrives whole.
+   * Continues an incomplete head in an array that begins with the same bytes. Returns whether the new bytes can end a
+   * line or break the head. If not, nothing is parsed twice, so a head that arrives byte by byte costs at most twice
+   * as much as one that arrives whole.
    */
   resume(bytes: Uint8Array, start: number, end: number): boolean {
     const moved = start - this.start
     this.bytes = bytes
     if (moved !== 0) this.#move(moved)
     this.isPartial = false
-    // A CR that was the last byte is decided by the byte behind it.
+    // The byte after a CR decides what the CR means.
     if (bytes[this.#seen - 1] === CR) return true
     for (let at = this.#seen; at < end; at++) {
       const byte = bytes[at]!
@@ -102,7 +105,7 @@ export class Fields {
     return false
   }
 
-  /** Parses lines from `at` on: the index just past the blank line, 0 for more bytes, -1 for refused. */
+  /** Parses lines from `at` on. Returns the index after the blank line; 0 if more bytes are needed; -1 if refused. */
   scan(bytes: Uint8Array, from: number, end: number, maxCount: number): number {
     let at = from
     let table = this.#table
@@ -183,7 +186,7 @@ export class Fields {
     return this.#table[line * PER_LINE + VALUE_END]!
   }
 
-  /** Returns the index after the CRLF of a line: only OWS can be between its value and that. */
+  /** Returns the index after the CRLF of a line. Only optional white space can be between its value and the CRLF. */
   lineEnd(line: number): number {
     let at = this.valueEnd(line)
     while (this.bytes[at] !== LF) at++
@@ -203,13 +206,13 @@ export class Fields {
     return isSpelled(this.bytes, this.valueStart(line), this.valueEnd(line), text)
   }
 
-  /** Returns the first line with this lower-case name, or -1. */
+  /** Returns the index of the first line with this lower-case name, or -1. */
   find(name: string): number {
     for (let line = 0; line < this.count; line++) if (this.isNamed(line, name)) return line
     return -1
   }
 
-  /** Whether a line has this lower-case name. */
+  /** Whether the line has this lower-case name. */
   isNamed(line: number, name: string): boolean {
     const row = line * PER_LINE
     return isSpelled(this.bytes, this.#table[row + NAME_START]!, this.#table[row + NAME_END]!, name)
@@ -221,7 +224,7 @@ export class Fields {
     return list
   }
 
-  /** The Content-Length, or -1 when it is not plain digits up to 2^53 - 1. */
+  /** Returns the Content-Length; -1 if it is not plain digits up to 2^53 - 1. */
   readLength(line: number): number {
     const end = this.valueEnd(line)
     const start = this.valueStart(line)
@@ -236,19 +239,22 @@ export class Fields {
     return length <= Number.MAX_SAFE_INTEGER ? length : -1
   }
 
-  /** Whether the Transfer-Encoding is just `chunked`. Anything else would leave the framing to another parser. */
+  /** Whether Transfer-Encoding is just `chunked`. With anything else, another parser would decide the framing. */
   isChunked(): boolean {
     return this.isValue(this.encodingLine, 'chunked') && !this.#hasTab(this.encodingLine)
   }
 
-  /** Tabs around a value are legal, but llhttp refuses some of them where framing is concerned, and so do we. */
+  /**
+   * Whether tabs surround the value. They are legal, but llhttp refuses some of them in framing headers, and so do
+   * we.
+   */
   #hasTab(line: number): boolean {
     let at = this.#table[line * PER_LINE + NAME_END]!
     while (this.bytes[at] !== LF && this.bytes[at] !== TAB) at++
     return this.bytes[at] === TAB
   }
 
-  /** The Upgrade lines as one lower-case list. Without allocating for the one that matters. */
+  /** Returns the Upgrade lines as one lower-case list, without allocating for `websocket`. */
   readUpgrade(): string {
     if (this.upgradeLine < 0) return ''
     let list = ''
@@ -261,8 +267,8 @@ export class Fields {
   }
 
   /**
-   * Reads the Connection lines. False when they nominate what framing or routing stands on, nominate too much, or
-   * (unless `isLenient`) hold what is not a token.
+   * Reads the Connection lines. Returns `false` if they nominate a header of framing or routing, too many names, or
+   * (unless `isLenient`) text that is not a token.
    */
   readConnection(isLenient: boolean): boolean {
     for (let line = 0; line < this.count; line++)
@@ -274,17 +280,17 @@ export class Fields {
     return true
   }
 
-  /** Whether it has credentials, or asks for some, that concern the connection and not the request alone. */
+  /** Whether the head has credentials, or asks for credentials, that concern the connection. */
   get logsConnectionIn(): boolean {
     return (this.#schemes & LOGS_CONNECTION_IN) !== 0
   }
 
-  /** Whether it has such credentials, and no others. */
+  /** Whether the head has such credentials, and no others. */
   get onlyLogsConnectionIn(): boolean {
     return this.logsConnectionIn && (this.#schemes & OTHER_SCHEME) === 0
   }
 
-  /** Whether a Connection line nominates the name of this line. */
+  /** Whether a Connection line contains the name of this line. */
   isNominated(line: number): boolean {
     const row = line * PER_LINE
     const start = this.#table[row + NAME_START]!
@@ -297,7 +303,7 @@ export class Fields {
     return false
   }
 
-  /** Makes this a copy of `other` over `bytes`, where everything lies `moved` further than in `other.bytes`. */
+  /** Makes this a copy of `other` over `bytes`, in which every position is higher by `moved`. */
   copyFrom(other: Fields, bytes: Uint8Array, moved: number): void {
     this.#table = other.#table.slice()
     this.#nominated = other.#nominated.slice()
@@ -318,7 +324,7 @@ export class Fields {
     this.#move(moved)
   }
 
-  /** Remembers a line of a known kind. False when it may not be there, or not twice. */
+  /** Notes a line of a known kind. Returns `false` if the line is not allowed, or not a second time. */
   #note(kind: number, line: number): boolean {
     switch (kind) {
       case HOST:

@@ -1,4 +1,4 @@
-// Heads that pass through: hop-by-hop lines out, X-Forwarded-* and Forwarded in, every other byte untouched.
+// Forwards heads: removes hop-by-hop lines, adds X-Forwarded-* and Forwarded, and leaves every other byte.
 
 import { copyBytes } from '../bytes.ts'
 import type { ResponseHead } from './answer-head.ts'
@@ -6,25 +6,25 @@ import { ascii, SLASH } from './characters.ts'
 import * as Field from './field-names.ts'
 import type { RequestHead } from './head.ts'
 
-/** The origin of a request, and how it looks to the app. One object per visitor connection. */
+/** The visitor of a request, and the names that the app gets. One object per visitor connection. */
 export interface Hop {
   /** Address of the visitor's connection, without port. */
   readonly address: string
   readonly proto: 'http' | 'https'
-  /** Whether forwarding headers of the request are believed. */
+  /** Whether forwarding headers of the request are trusted. */
   readonly trusted: boolean
   /** The Host for the origin; `''` preserves the visitor's. */
   readonly hostHeader: string
   /** The bytes that `forwardRequestHead` keeps between requests of a connection. */
   tail?: { readonly hostWithPort: string; readonly bytes: Uint8Array }
-  /** The network of the address, kept between requests of a connection. */
+  /** The network of the address, which is kept between requests of a connection. */
   network?: string
 }
 
-/** The maximum size of our own lines: Host and the forwarding ones, with hosts of at most 300 bytes. */
+/** The maximum size of the lines that we add: Host and the forwarding lines, with hosts of at most 300 bytes. */
 const MAX_ADDED_BYTES = 2048
 
-/** The most that a head needs when forwarded, by its length unchanged. */
+/** Returns the maximum size of a forwarded head, from its original size. */
 export function maxForwardedBytes(headBytes: number): number {
   return headBytes + MAX_ADDED_BYTES
 }
@@ -41,7 +41,7 @@ const X_FORWARDED_FOR_NAME = ascii('X-Forwarded-For: ')
 const FORWARDED_NAME = ascii('Forwarded: ')
 
 /**
- * Writes the head as the origin gets it to `into` from `at` on and returns where it ends. `into` has room for
+ * Writes the head for the origin to `into` from `at` on. Returns the end. `into` needs room for
  * `maxForwardedBytes`.
  */
 export function forwardRequestHead(head: RequestHead, hop: Hop, into: Uint8Array, at: number): number {
@@ -51,7 +51,7 @@ export function forwardRequestHead(head: RequestHead, hop: Hop, into: Uint8Array
   let from = head.start
   if (head.pathStart !== head.targetStart) {
     to = copy(bytes, from, head.targetStart, into, to)
-    // A bare authority: "*" stood for OPTIONS before it became absolute, "/" for all others.
+    // A target in absolute form may have no path: for OPTIONS it then means "*", for all others "/".
     if (head.pathStart === head.targetEnd) into[to++] = head.method === 'OPTIONS' ? 0x2a : SLASH
     else if (bytes[head.pathStart] !== SLASH) into[to++] = SLASH
     from = head.pathStart
@@ -80,7 +80,7 @@ export function forwardRequestHead(head: RequestHead, hop: Hop, into: Uint8Array
           isKept = isUpgrade
           break
         case Field.TE:
-          // Trailers pass through here, so the one TE that asks for them may too.
+          // We forward trailers, so a TE header that asks for nothing else is also forwarded.
           isKept = fields.nominatesTe && fields.isValue(line, 'trailers')
           keepsTe ||= isKept
           break
@@ -89,7 +89,7 @@ export function forwardRequestHead(head: RequestHead, hop: Hop, into: Uint8Array
           break
         case Field.FORWARDED:
         case Field.X_FORWARDED_FOR:
-          // Written again at the end, as one line with ours behind.
+          // Written again at the end, as one line with our values after the others.
           isKept = false
           if (hop.trusted) given |= 1 << kind
           break
@@ -118,17 +118,17 @@ export function forwardRequestHead(head: RequestHead, hop: Hop, into: Uint8Array
   return fitting(to, into)
 }
 
-/** The lines in the head of a response about the visitor's connection. */
+/** What the head of a response says about the visitor's connection. */
 export interface AnswerStyle {
-  /** The connection ends behind this response. */
+  /** Whether the connection ends after this response. */
   readonly close: boolean
-  /** The connection of a visitor with HTTP/1.0 stays open. */
+  /** Whether the connection of a visitor with HTTP/1.0 stays open. */
   readonly keepAlive10: boolean
-  /** Whether only the payload of the chunks is passed on. Left out: all of them. */
+  /** Whether only the payload of chunks is passed on. Default: the chunks. */
   readonly dropsChunks?: boolean
 }
 
-/** Writes the head of a response as the visitor gets it. The version becomes ours, HTTP/1.1. */
+/** Writes the head of a response for the visitor. The version becomes HTTP/1.1. */
 export function forwardResponseHead(
   head: ResponseHead,
   options: AnswerStyle,
@@ -137,14 +137,15 @@ export function forwardResponseHead(
 ): number {
   const { bytes, fields, status } = head
   const isInterim = status < 200
-  // A 426 has to say what to upgrade to; any other response only offers what we would not forward.
+  // A 426 must name the protocol to upgrade to. Any other response would offer protocols that we do not forward.
   const keepsUpgrade = head.upgrade !== '' || (status === 426 && fields.upgradeLine >= 0)
-  // RFC 9110 section 8.6 and RFC 9112 section 6.1: neither may be there, and a confused visitor would wait for a body.
+  // RFC 9110 section 8.6 and RFC 9112 section 6.1: neither header is allowed here, and a visitor might wait for a
+  // body.
   const dropsLength = isInterim || status === 204 || options.dropsChunks === true
   let to = copy(HTTP_1, 0, HTTP_1.length, into, at)
   let from = head.start + HTTP_1.length
   if (bytes[head.start + 12] !== 0x20) {
-    // Visitors may insist on the space in front of a reason that is not there.
+    // Visitors may require the space before a reason phrase even if that is empty.
     to = copy(bytes, from, head.start + 12, into, to)
     into[to++] = 0x20
     from = head.start + 12
@@ -171,7 +172,10 @@ export function forwardResponseHead(
   return fitting(copy(CRLF, 0, 2, into, to), into)
 }
 
-/** Writes the forwarding lines and the blank line if none were given. They are the same bytes for a whole connection. */
+/**
+ * Writes the forwarding lines and the blank line, if the head had none of them. The bytes are the same for a whole
+ * connection.
+ */
 function writeTail(head: RequestHead, hop: Hop, into: Uint8Array, at: number): number {
   let { tail } = hop
   if (tail === undefined || tail.hostWithPort !== head.hostWithPort) {
@@ -185,7 +189,10 @@ function writeTail(head: RequestHead, hop: Hop, into: Uint8Array, at: number): n
   return copy(tail.bytes, 0, tail.bytes.length, into, at)
 }
 
-/** Writes them behind what a trusted proxy in front had to say: its list goes on, its host and scheme stand. */
+/**
+ * Writes the forwarding lines after those of a trusted proxy in front: extends its list, and keeps its host and
+ * scheme.
+ */
 function writeGivenTail(head: RequestHead, hop: Hop, kinds: number, into: Uint8Array, at: number): number {
   const isGiven = (kind: number): boolean => (kinds & (1 << kind)) !== 0
   let to = copy(X_FORWARDED_FOR_NAME, 0, X_FORWARDED_FOR_NAME.length, into, at)
@@ -195,14 +202,15 @@ function writeGivenTail(head: RequestHead, hop: Hop, kinds: number, into: Uint8A
   if (!isGiven(Field.X_FORWARDED_PROTO)) to = write(`X-Forwarded-Proto: ${hop.proto}\r\n`, into, to)
   to = copy(FORWARDED_NAME, 0, FORWARDED_NAME.length, into, to)
   to = writeValues(head, Field.FORWARDED, into, to)
-  // A proxy that only knows the X- form speaks for both: else an app that reads Forwarded would see another scheme.
+  // A proxy that sends only the X- form determines both; otherwise an app that reads Forwarded would see another
+  // scheme.
   const isOnlyX = isGiven(Field.X_FORWARDED_PROTO) && !isGiven(Field.FORWARDED)
   const given = isOnlyX ? head.header('x-forwarded-proto') : undefined
   const proto = given === 'http' || given === 'https' ? given : hop.proto
   return write(`${forwardedElement(head, hop, proto)}\r\n\r\n`, into, to)
 }
 
-/** Writes the values of all lines of a kind, each with a comma behind. */
+/** Writes the values of all lines of a kind, each with a comma after it. */
 function writeValues(head: RequestHead, kind: number, into: Uint8Array, at: number): number {
   const { fields } = head
   let to = at
@@ -215,7 +223,7 @@ function writeValues(head: RequestHead, kind: number, into: Uint8Array, at: numb
   return to
 }
 
-/** Returns an element of RFC 7239, with quotes around what has a colon or a bracket. A believed Host needs no escapes. */
+/** Returns an element of RFC 7239. Values with a colon or a bracket get quotes; a valid Host needs no escapes. */
 function forwardedElement(head: RequestHead, hop: Hop, proto: Hop['proto'] = hop.proto): string {
   const address = plainAddress(hop.address)
   const node = address === '' ? 'unknown' : address.includes(':') ? `"[${address}]"` : address
@@ -224,7 +232,10 @@ function forwardedElement(head: RequestHead, hop: Hop, proto: Hop['proto'] = hop
   return `for=${node};host=${host};proto=${proto}`
 }
 
-/** An IPv4 address that came through an IPv6 socket looks like what it is; a zone means nothing to others. */
+/**
+ * Returns the address for headers: IPv4 that arrived on an IPv6 socket as IPv4, and without a zone, which means
+ * nothing to others.
+ */
 function plainAddress(address: string): string {
   if (address.startsWith('::ffff:') && address.includes('.')) return address.slice(7)
   const zone = address.indexOf('%')
@@ -246,7 +257,10 @@ function write(text: string, into: Uint8Array, at: number): number {
   return at + text.length
 }
 
-/** Writes past the end of a typed array vanish: a cut head must never leave unnoticed. */
+/**
+ * Throws if the head did not fit. Writes past the end of a typed array are ignored, and a truncated head must never
+ * be sent.
+ */
 function fitting(end: number, into: Uint8Array): number {
   if (end > into.length) throw new RangeError('a forwarded head needs the room of maxForwardedBytes')
   return end

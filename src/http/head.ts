@@ -1,6 +1,6 @@
-// Request heads: strict HTTP/1.1 framing (RFC 9112) over bytes, in one object that is reused.
+// Parses request heads: strict HTTP/1.1 framing (RFC 9112) over bytes, in one object that is reused.
 //
-// In doubt a head is refused: what two parsers can read in two ways is how requests are smuggled.
+// A doubtful head is refused: requests are smuggled in text that two parsers read in two ways.
 
 import { copyOf } from '../bytes.ts'
 import type { ErrorCode } from '../errors.ts'
@@ -21,23 +21,26 @@ import {
 import { Fields } from './fields.ts'
 import { endOfHostName } from './host.ts'
 
-// The head of a response has a file of its own; most callers need both.
+// Exported here because most callers need both kinds of heads.
 export { parseResponseHead, ResponseHead } from './answer-head.ts'
 
-/** Bounds of one head. Its bytes include leading empty lines, the first line and the blank line. */
+/** The limits of one head. Its bytes include leading empty lines, the first line and the blank line. */
 export interface HeadLimits {
   readonly maxHeadBytes: number
   readonly maxHeaderCount: number
   readonly maxTargetBytes: number
 }
 
-/** The end of a body: there is none, after a number of bytes, by its chunks, or (responses only) with the connection. */
+/**
+ * Where a body ends: there is none, after a number of bytes, after its chunks, or (responses only) with the
+ * connection.
+ */
 export type BodyKind = 'none' | 'length' | 'chunked' | 'close'
 
 /** The maximum length of a method; the longest registered one (UPDATEREDIRECTREF) has 17. */
 const MAX_METHOD_BYTES = 32
 
-/** The maximum length around a target: a method, two spaces, a version and CRLF. */
+/** The maximum number of bytes around a target: a method, two spaces, a version and CRLF. */
 const MAX_AROUND_TARGET = MAX_METHOD_BYTES + 12
 
 /** The maximum number of empty lines, which old clients send between requests. RFC 9112 section 2.2 asks for at least one. */
@@ -47,48 +50,47 @@ const EMPTY = new Uint8Array(0)
 
 /** The head of a request. One object serves every request of a connection. */
 export class RequestHead {
-  /** Holds the head in [start, end); `end` is just past the blank line. */
+  /** The array with the head in [start, end); `end` is just after the blank line. */
   bytes: Uint8Array = EMPTY
   start = 0
   end = 0
   method = ''
-  /** The start of the target, unchanged. */
+  /** The start of the target as sent. */
   targetStart = 0
   targetEnd = 0
-  /** The start of the path in an absolute-form target; equal to `targetStart` for any other form. */
+  /** The start of the path in an absolute-form target; for all other forms, equal to `targetStart`. */
   pathStart = 0
   minorVersion: 0 | 1 = 1
-  /** The host in lower case, without port and trailing dot. */
+  /** The host in lower case, without port or trailing dot. */
   host = ''
   body: 'none' | 'length' | 'chunked' = 'none'
   contentLength = 0
-  /** Whether the visitor wants the connection to go on. */
+  /** Whether the visitor wants to keep the connection. */
   keepAlive = true
-  /** The protocols that it offers to switch to and that may be forwarded, in lower case. Empty for none. */
+  /** The protocols to which the visitor offers to switch and that may be forwarded, in lower case. Empty for none. */
   upgrade = ''
   expectsContinue = false
-  /** The code of the refusal. */
   refusal: ErrorCode = 'BAD_REQUEST'
-  /** The lines behind the first one, for forwarding. */
+  /** The header lines after the first line, for forwarding. */
   readonly fields: Fields = new Fields()
-  /** The id from `tracing.ts`, forwarded in place of the visitor's. Empty for none. `''`: nothing. */
+  /** The id from `tracing.ts`, forwarded in place of the visitor's. Empty for none. */
   requestId = ''
   traceparent = ''
 
   #hostWithPort = ''
 
-  /** The original target, in any form. */
+  /** The target as sent, in any form. */
   get target(): string {
     return latin1(this.bytes, this.targetStart, this.targetEnd)
   }
 
-  /** The path and query, also of an absolute-form target. */
+  /** The path and query, also from an absolute-form target. */
   get path(): string {
     const path = latin1(this.bytes, this.pathStart, this.targetEnd)
     return path === '' || path.startsWith('?') ? `/${path}` : path
   }
 
-  /** The Host as sent, with case and port. */
+  /** The Host as sent, including case and port. */
   get hostWithPort(): string {
     return this.#hostWithPort
   }
@@ -103,7 +105,7 @@ export class RequestHead {
     return line < 0 ? undefined : this.fields.value(line)
   }
 
-  /** All values of a header, trimmed. `name` is lower-case. */
+  /** Returns all values of a header, trimmed. `name` is lower-case. */
   headers(name: string): string[] {
     const values: string[] = []
     for (let line = 0; line < this.fields.count; line++)
@@ -111,18 +113,18 @@ export class RequestHead {
     return values
   }
 
-  /** All headers in the order and spelling they were sent in. */
+  /** Returns all headers, in the order and spelling in which they were sent. */
   headerList(): [name: string, value: string][] {
     return this.fields.list()
   }
 
-  /** Forgets a head that was begun and not completed: the next bytes are those of another connection. */
+  /** Forgets an incomplete head, because the next bytes belong to another connection. */
   reset(): void {
     this.fields.isPartial = false
     this.bytes = EMPTY
   }
 
-  /** A copy that shares no bytes with this one and so outlives the chunk. */
+  /** Returns a copy with bytes of its own, which stays valid after the read. */
   clone(): RequestHead {
     const copy = new RequestHead()
     copy.bytes = copyOf(this.bytes, this.start, this.end)
@@ -144,8 +146,8 @@ export class RequestHead {
   }
 
   /**
-   * Takes the Host line, and returns whether it is valid. A connection nearly always repeats its Host, so
-   * the strings of the last one are kept when the bytes are the same.
+   * Takes the Host line. Returns whether it is valid. A connection nearly always repeats its Host, so the strings of
+   * the last one are reused for the same bytes.
    */
   takeHost(start: number, end: number): boolean {
     const last = this.#hostWithPort
@@ -164,11 +166,11 @@ export class RequestHead {
 }
 
 /**
- * Parses the head at `start`. Returns the index just past it; 0 when it is not complete; -1 when it is refused, see
- * `head.refusal`, as soon as the bytes show it. Up to four empty lines in front are skipped.
+ * Parses the head at `start`. Returns the index after it; 0 if it is incomplete; -1 if it is refused, as soon as the
+ * bytes show it, with the reason in `head.refusal`. Up to four empty lines before it are skipped.
  *
- * After a 0, call again with the same bytes and more behind them, in the same array or another. `start` says where
- * they are now. Lines that were complete are not parsed again.
+ * After a 0, call again with the same bytes and more after them, in the same array or another one; `start` is their
+ * position there. Complete lines are not parsed again.
  */
 export function parseRequestHead(
   head: RequestHead,
@@ -178,7 +180,7 @@ export function parseRequestHead(
   limits: HeadLimits,
 ): number {
   const { fields } = head
-  // Nothing behind the limit is looked at, so that a verdict never depends on how the bytes were cut.
+  // Bytes beyond the limit are ignored, so that the verdict does not depend on how the bytes were divided into reads.
   const stop = Math.min(end, start + limits.maxHeadBytes)
   head.bytes = bytes
   if (fields.isPartial) {
@@ -207,7 +209,10 @@ export function parseRequestHead(
   return isFramed(head) ? at : refuse(head, 'BAD_REQUEST')
 }
 
-/** Reads a whole head that was bounded before, or built here. `false`: the bytes are not exactly one valid head. */
+/**
+ * Reads a whole head that has been parsed before, or was built here. Returns `false` if the bytes are not exactly one
+ * valid head.
+ */
 export function readWhole(
   head: RequestHead,
   bytes: Uint8Array,
@@ -219,7 +224,7 @@ export function readWhole(
   return parseRequestHead(head, bytes, start, end, limits) === end
 }
 
-/** The request line was parsed where it lay before. */
+/** Adjusts the positions of a request line that has moved by `by` bytes. */
 function moveRequestLine(head: RequestHead, by: number): void {
   head.start += by
   head.targetStart += by
@@ -227,7 +232,7 @@ function moveRequestLine(head: RequestHead, by: number): void {
   head.pathStart += by
 }
 
-/** Returns the index of the first byte after leading empty lines, -1 for too many. */
+/** Returns the index of the first byte after leading empty lines; -1 if there are too many. */
 function skipEmptyLines(bytes: Uint8Array, start: number, end: number): number {
   let at = start
   while (at + 1 < end && bytes[at] === CR && bytes[at + 1] === LF) at += 2
@@ -235,8 +240,8 @@ function skipEmptyLines(bytes: Uint8Array, start: number, end: number): number {
 }
 
 /**
- * Parses the request line. Returns the index of the first header line, 0 for more bytes, -1 for refused. Sets everything that
- * the line says.
+ * Parses the request line into `head`. Returns the index of the first header line; 0 if more bytes are needed; -1 if
+ * refused.
  */
 function parseRequestLine(head: RequestHead, start: number, end: number, maxTargetBytes: number): number {
   const { bytes, fields } = head
@@ -246,7 +251,7 @@ function parseRequestLine(head: RequestHead, start: number, end: number, maxTarg
   const methodEnd = at
   if (methodEnd - start > MAX_METHOD_BYTES) return -1
   if (at === end) return 0
-  // A single CR is the beginning of an empty line in front.
+  // A single CR may begin an empty line before the head.
   if (at === start && bytes[at] === CR && at + 1 === end) return 0
   if (bytes[at] !== SP || at === start) return -1
 
@@ -254,7 +259,7 @@ function parseRequestLine(head: RequestHead, start: number, end: number, maxTarg
   const targetStop = Math.min(end, targetStart + maxTargetBytes + 1)
   while (at < targetStop) {
     const byte = bytes[at]!
-    // Bytes from 0x80 are let through: clients do send raw UTF-8, and no parser takes these bytes for a delimiter.
+    // Bytes from 0x80 are accepted, because clients send raw UTF-8 and no parser uses these bytes as delimiters.
     if (byte <= SP || byte === DEL || byte === HASH) break
     at++
   }
@@ -280,7 +285,7 @@ function parseRequestLine(head: RequestHead, start: number, end: number, maxTarg
   return at + 10
 }
 
-/** Whether the target is `*` for OPTIONS, or in absolute form, whose authority is compared with Host later. */
+/** Whether the target is `*` for OPTIONS, or in absolute form, whose authority is later compared with Host. */
 function isOtherTarget(head: RequestHead, method: string): boolean {
   const { bytes, targetStart, targetEnd } = head
   if (bytes[targetStart] === 0x2a) return targetEnd - targetStart === 1 && method === 'OPTIONS'
@@ -292,16 +297,16 @@ function isOtherTarget(head: RequestHead, method: string): boolean {
   return at > authority
 }
 
-/** Returns the index after `http://` or `https://`, or -1. */
+/** Returns the index after `http://` or `https://`; -1 if the target has neither. */
 function authorityStart(bytes: Uint8Array, start: number, end: number): number {
   const scheme = latin1(bytes, start, Math.min(end, start + 8)).toLowerCase()
   return scheme.startsWith('http://') ? start + 7 : scheme === 'https://' ? start + 8 : -1
 }
 
-/** Decides host, body and connection of a complete head. False: refused. */
+/** Determines host, body and connection of a complete head. Returns `false` if it is refused. */
 function isFramed(head: RequestHead): boolean {
   const { bytes, fields } = head
-  // HTTP/1.0 may come without Host, but then there is no telling which tunnel it is for.
+  // HTTP/1.0 allows a request without Host, but nothing would say which tunnel it is for.
   if (fields.hostLine < 0) return false
   const hostStart = fields.valueStart(fields.hostLine)
   const hostEnd = fields.valueEnd(fields.hostLine)
@@ -339,13 +344,14 @@ function isFramed(head: RequestHead): boolean {
 /** A pattern for one protocol of a list (RFC 9110 section 7.8). */
 const PROTOCOL = /^[ \t]*[!#$%&'*+.^_`|~0-9a-z-]+(?:\/[!#$%&'*+.^_`|~0-9a-z-]+)?[ \t]*$/
 /**
- * A pattern for protocols that carry requests: after a switch to one, this server would not frame, route or guard any request.
+ * A pattern for protocols that carry further requests, which this server could not frame, route or guard after a
+ * switch.
  */
 const HIDING = /^[ \t]*(?:h2c?|h3|http|tls)(?:[-/ \t]|$)/
 
 /**
- * Returns the list, or "" if a protocol in it is malformed or would hide requests. The request is then served without
- * an upgrade.
+ * Returns the list of protocols; "" if one of them is malformed or would hide requests. The request is then served
+ * without an upgrade.
  */
 function forwardable(list: string): string {
   if (list === 'websocket') return list
@@ -358,7 +364,7 @@ function refuse(head: RequestHead, code: ErrorCode): -1 {
   return -1
 }
 
-/** The bytes ended inside the head: it needs more, unless it has reached its limit. */
+/** Asks for more bytes of an incomplete head, unless it has reached its limit. */
 function wantMore(head: RequestHead, start: number, stop: number, maxHeadBytes: number): 0 | -1 {
   return stop < start + maxHeadBytes ? head.fields.suspend(stop) : refuse(head, 'HEAD_TOO_LARGE')
 }

@@ -1,16 +1,19 @@
-// Which Host values are believed: a name or address with an optional port, and nothing that could be read in two ways.
+// Validates Host values: a name or address with an optional port, and nothing that can be read in two ways.
 
 import { COLON, DASH, DOT, isAlphanumeric, UNDERSCORE } from './characters.ts'
 
-/** The maximum length of a Host: 253 for a DNS name, a dot, a colon and five digits. An IPv6 address in brackets is shorter. */
+/**
+ * The maximum length of a Host: 253 for a DNS name, plus a dot, a colon and five digits. An IPv6 address in brackets
+ * is shorter.
+ */
 export const MAX_HOST_BYTES = 260
 
 const OPEN_BRACKET = 0x5b
 const CLOSE_BRACKET = 0x5d
 
 /**
- * Returns the index where the name in bytes[start, end) ends, before a port; -1 if it is not a plain host. Refused on purpose:
- * userinfo, lists, percent-encoding, raw UTF-8, empty labels, an empty port, IPv6 zones.
+ * Returns the index where the name in bytes[start, end) ends, before a port; -1 if it is not a plain host. Refuses
+ * userinfo, lists, percent-encoding, raw UTF-8, empty labels, an empty port and IPv6 zones.
  */
 export function endOfHostName(bytes: Uint8Array, start: number, end: number): number {
   if (start === end || end - start > MAX_HOST_BYTES) return -1
@@ -46,7 +49,7 @@ function isPort(bytes: Uint8Array, start: number, end: number): boolean {
   return port <= 65_535
 }
 
-/** Underscores are not in RFC 952, but in DNS, and browsers send them. */
+/** Whether a name may contain the byte. RFC 952 has no underscores, but DNS names do, and browsers send them. */
 function isNameByte(byte: number): boolean {
   return isAlphanumeric(byte) || byte === DASH || byte === UNDERSCORE
 }

@@ -1,5 +1,5 @@
-// A response head of an app, or trailers of one, that break the grammar of HTTP/1.1 without doubt about their meaning, rewritten into
-// what they mean. Real proxies pass all of it.
+// Rewrites a response head or trailers of an app that break the grammar of HTTP/1.1 but have a clear meaning. Real
+// proxies pass all of these.
 //
 //   HTTP/2.0  200 OK \n         HTTP/1.1 200 OK          RFC 9110 section 2.5: another version is read as 1.1
 //   Server : ESP32 \n           Server: ESP32            RFC 9112 section 5.1: blanks in front of the colon are removed
@@ -8,11 +8,13 @@
 //   Connection: Content-Length  Connection:              section 7.6.1: what frames a message is not for one connection
 //   Content_Length: 7 \n                                 no framing by any RFC, but some read it as one
 //   Host: a \n Host: b \n       Host: a                  means nothing in a response
+//   X: a(0x01)b \n              X: a b                   RFC 9110 section 5.5: a control character becomes a blank; CR and NUL are refused
+//   Transfer-Encoding: chunked, Transfer-Encoding: chunked   section 5.6.1.2: empty elements of a list are nothing
 //   \n                          (CRLF)                   RFC 9112 section 2.2: LF alone ends a line
 //
-// Only rewrites lines. The strict parser decides whether the result may be forwarded.
+// The strict parser then decides whether the result may be forwarded.
 
-import { ascii, CR, isForbiddenInValue, LF, latin1 } from './characters.ts'
+import { ascii, CR, LF, latin1 } from './characters.ts'
 import { CONTENT_LENGTH, HOST, kindOf, LOOKALIKE, TRANSFER_ENCODING } from './field-names.ts'
 
 const STATUS_LINE = /^HTTP\/([1-9]\.\d) +([1-9]\d\d(?: .*)?)$/
@@ -20,21 +22,23 @@ const BEGINNING =
   /^(?:(?:H|HT|HTT|HTTP|HTTP\/(?:[1-9](?:\.(?:\d(?: +(?:[1-9]\d?)?)?)?)?)?)$|HTTP\/[1-9]\.\d +[1-9]\d\d(?:[ \r]|$))/
 const BEGINNING_BYTES = 40
 const FIELD_LINE = /^([!#$%&'*+.^_`|~0-9A-Za-z-]+)[ \t]*:(.*)$/
-/** The maximum length of a value in a sentence. */
+/** The maximum length of a value in a message. */
 const MAX_SHOWN_CHARS = 40
 
 export class LooseHead {
   /** The complete lines, without line ends. */
   lines: string[] = []
-  /** The fault, after -1. */
+  /** The fault in words, after -1. */
   fault = ''
-  /** Whether the body has two lengths, or a coding that its version does not have. */
+  /** Whether the body has two lengths, or a coding that its HTTP version does not have. */
   hasDoubtfulLength = false
   readonly #where: 'head' | 'trailers'
-  /** Lines unchanged: a folded one counts for each of its parts. */
+  /** Whether the last line was dropped, and those folded behind it are. */
+  #isDropped = false
+  /** The number of lines as sent: a folded line counts each part. */
   #count = 0
   #takenBytes = 0
-  /** No line ends in these, beyond those that were taken. */
+  /** The number of bytes, after the complete lines, that are known to contain no line end. */
   #seenBytes = 0
 
   constructor(where: 'head' | 'trailers' = 'head') {
@@ -42,9 +46,8 @@ export class LooseHead {
   }
 
   /**
-   * Takes the lines that are complete in bytes[start, end), which begin with what it got before. Returns the bytes of the
-   * head, 0 when
-   * it is not complete, -1 when it is refused.
+   * Takes the complete lines of bytes[start, end), which begin with the bytes of the last call. Returns the size of
+   * the head; 0 if it is incomplete; -1 if it is refused.
    */
   take(bytes: Uint8Array, start: number, end: number): number {
     for (;;) {
@@ -60,7 +63,6 @@ export class LooseHead {
     }
   }
 
-  /** The strict text. */
   text(): Uint8Array {
     const text = `${this.lines.map(line => `${line}\r\n`).join('')}\r\n`
     const bytes = new Uint8Array(text.length)
@@ -72,7 +74,7 @@ export class LooseHead {
     return this.#where === 'head' && this.lines.length === 0
   }
 
-  /** Whether the line that begins at `from` may still become one. */
+  /** Whether the incomplete line at `from` can still become a valid one. */
   #mayGoOn(bytes: Uint8Array, from: number, end: number, start: number): boolean {
     if (this.#isAtStatusLine && end > from) {
       const beginning = latin1(bytes, from, Math.min(end, from + BEGINNING_BYTES))
@@ -88,30 +90,32 @@ export class LooseHead {
     if (this.#isAtStatusLine) {
       const [, version, rest] = STATUS_LINE.exec(line) ?? []
       if (version === undefined) return this.#isNoStatusLine(line)
-      this.lines.push(`HTTP/${version === '1.0' ? version : '1.1'} ${rest}`)
+      this.lines.push(`HTTP/${version === '1.0' ? version : '1.1'} ${withoutControls(rest!)}`)
       return true
     }
     if (isBlank(line[0])) {
+      if (this.#isDropped) return true
       if (this.lines.length === 0) return this.#refuse('its trailers begin with a blank')
       if (this.lines.length === 1 && this.#where === 'head')
         return this.#refuse('the first line behind its status line begins with a blank')
-      this.lines.push(`${this.lines.pop()} ${trimmed(line)}`)
+      this.lines.push(`${this.lines.pop()} ${trimmed(withoutControls(line))}`)
       return true
     }
     const [, name, value = ''] = FIELD_LINE.exec(line) ?? []
+    // Most readers skip a trailer whose name is none.
+    this.#isDropped = this.#where === 'trailers' && name === undefined && line.indexOf(':') > 0
+    if (this.#isDropped) return true
     if (name !== undefined) {
-      this.lines.push(`${name}: ${trimmed(value)}`)
+      this.lines.push(`${name}: ${trimmed(withoutControls(value))}`)
       return true
     }
     const colon = line.indexOf(':')
     if (colon > 0)
-      return this.#refuse(
-        `the name in line ${this.#count} of its ${this.#where} has a character that no name has`,
-      )
+      return this.#refuse(`the name in line ${this.#count} of its head has a character that no name has`)
     return this.#refuse(`line ${this.#count} of its ${this.#where} has no ${colon === 0 ? 'name' : 'colon'}`)
   }
 
-  /** Decides about the lines that frame. `false`: they say two things. */
+  /** Resolves the lines that frame the body. Returns `false` if they contradict each other. */
   #settle(): boolean {
     if (this.#where === 'trailers') return true
     const [first = '', ...others] = this.lines
@@ -123,6 +127,8 @@ export class LooseHead {
       const kind = kindOfName(name)
       if (kind === CONTENT_LENGTH) lengths.push(...valuesOf(line))
       else if (kind === LOOKALIKE || (kind === HOST && hasHost)) continue
+      else if (kind === TRANSFER_ENCODING)
+        this.lines.push(`${name}: ${valuesOf(line).filter(Boolean).join(', ')}`)
       else if (isSame(name, 'connection'))
         this.lines.push(`${name}: ${valuesOf(line).filter(isOption).join(', ')}`)
       else this.lines.push(line)
@@ -133,8 +139,8 @@ export class LooseHead {
   }
 
   /**
-   * Decides between coding and length. RFC 9112 section 6.3: a coding wins over a length, which must not be forwarded then;
-   * section 6.1: HTTP/1.0 has none.
+   * Resolves coding and length. RFC 9112 section 6.3: a coding wins, and the length must not be forwarded; section
+   * 6.1: HTTP/1.0 has no codings.
    */
   #settleCoding(hasLength: boolean): true {
     const [first = '', ...others] = this.lines
@@ -152,19 +158,16 @@ export class LooseHead {
     return true
   }
 
-  /** Whether a line has no control characters. `mayEnd`: it goes on, so that LF may be behind a CR. */
+  /** Whether a line has no NUL and no CR. `mayEnd`: the line is incomplete, so a CR at its end may belong to CRLF. */
   #isFree(text: string, line: number, mayEnd: boolean): boolean {
-    for (let at = 0; at < text.length; at++) {
-      const code = text.charCodeAt(at)
-      if (!isForbiddenInValue(code) || (mayEnd && code === CR)) continue
-      if (code === CR) return this.#refuse(`line ${line} of its ${this.#where} has a CR without LF`)
-      const shown = code.toString(16).padStart(2, '0')
-      return this.#refuse(`line ${line} of its ${this.#where} has the control character 0x${shown}`)
-    }
+    if (text.includes('\0'))
+      return this.#refuse(`line ${line} of its ${this.#where} has the control character 0x00`)
+    if (!mayEnd && text.includes('\r'))
+      return this.#refuse(`line ${line} of its ${this.#where} has a CR without LF`)
     return true
   }
 
-  /** Refuses a text that is not a status line. A server of HTTP/2 begins with a frame, whose length has three bytes. */
+  /** Refuses a text that is not a status line. An HTTP/2 server begins with a frame, whose length has three bytes. */
   #isNoStatusLine(text: string): false {
     return this.#refuse(
       text.startsWith('\0\0')
@@ -180,8 +183,8 @@ export class LooseHead {
 }
 
 /**
- * Removes OWS at both ends, because 0xa0 is not a blank here. A regular expression would take quadratic time for blanks in the
- * middle.
+ * Removes optional white space at both ends. 0xa0 is not a blank here, and a regular expression would take quadratic
+ * time for blanks in the middle.
  */
 function trimmed(text: string): string {
   let [start, end] = [0, text.length]
@@ -190,6 +193,7 @@ function trimmed(text: string): string {
   return text.slice(start, end)
 }
 
+const withoutControls = (text: string): string => text.replace(/[\x01-\x08\x0b-\x1f\x7f]/g, ' ')
 const isBlank = (character: string | undefined): boolean => character === ' ' || character === '\t'
 const isSame = (name: string, other: string): boolean => name.toLowerCase() === other.toLowerCase()
 export const nameOf = (line: string): string => line.slice(0, line.indexOf(':'))
@@ -199,7 +203,7 @@ const valuesOf = (line: string): string[] =>
     .split(',')
     .map(trimmed)
 const kindOfName = (name: string): number => kindOf(ascii(name), 0, name.length)
-/** Whether it may be said of one connection alone. */
+/** Whether a Connection option may name this header. */
 const isOption = (option: string): boolean =>
   ![HOST, CONTENT_LENGTH, TRANSFER_ENCODING, LOOKALIKE].includes(kindOfName(option))
 const cut = (text: string): string =>

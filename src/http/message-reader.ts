@@ -1,4 +1,5 @@
-// Reads one direction of an HTTP/1.1 connection: a head, in however many pieces it arrives, the body behind it, and the next head.
+// Reads one direction of an HTTP/1.1 connection: a head, in any number of pieces, the body after it, and the next
+// head.
 
 import { ByteBuffer } from '../bytes.ts'
 import type { AnswerLimits } from './answer-head.ts'
@@ -8,12 +9,12 @@ import { type HeadLimits, parseRequestHead, parseResponseHead, RequestHead, Resp
 abstract class MessageReader<Head extends RequestHead | ResponseHead, Limits> {
   /** The last head, complete or not. */
   readonly head: Head
-  /** The body behind the last head. */
+  /** The body after the last head. */
   readonly body: BodyFramer
-  /** The beginning of a head. */
+  /** The stored beginning of an incomplete head. */
   readonly #begun: ByteBuffer
 
-  /** `begun`: keeps the beginning of a head, and holds nothing else while one is read. */
+  /** Makes a reader. `begun` stores the beginning of a head, and nothing else during that time. */
   constructor(head: Head, body: BodyFramer, begun: ByteBuffer) {
     this.head = head
     this.body = body
@@ -21,8 +22,9 @@ abstract class MessageReader<Head extends RequestHead | ResponseHead, Limits> {
   }
 
   /**
-   * Reads a head that begins, or goes on, at bytes[start, end). Returns the index behind it, and `body` frames what follows; 0 if the
-   * head is incomplete (the reader keeps a copy of it); -1 if it is invalid. `method`: of the request, for a response.
+   * Reads a head that begins or continues at bytes[start, end). Returns the index after it, and `body` frames what
+   * follows; 0 if the head is incomplete, and the reader keeps a copy; -1 if it is invalid. `method`, for a response:
+   * that of the request.
    */
   readHead(bytes: Uint8Array, start: number, end: number, limits: Limits, method = ''): number {
     const begun = this.#begun
@@ -50,19 +52,19 @@ abstract class MessageReader<Head extends RequestHead | ResponseHead, Limits> {
     method: string,
   ): number
 
-  /** Bytes of a head that is incomplete. */
+  /** The number of bytes of an incomplete head. */
   get begunBytes(): number {
     return this.#begun.length
   }
 
-  /** Forgets a head that is incomplete. */
+  /** Forgets an incomplete head. */
   reset(): void {
     this.head.reset()
     this.#begun.clear()
   }
 }
 
-/** `payload`, `trailer`: as those of `BodyFramer`. */
+/** Reads requests. `payload` and `trailer` are those of `BodyFramer`. */
 export class RequestReader extends MessageReader<RequestHead, HeadLimits> {
   constructor(
     payload?: Payload,
@@ -77,18 +79,18 @@ export class RequestReader extends MessageReader<RequestHead, HeadLimits> {
     return parseRequestHead(this.head, bytes, start, end, limits)
   }
 
-  /** Whether the body has arrived completely, or there is none. */
+  /** Whether the whole body has arrived, or there is none. */
   get isComplete(): boolean {
     return this.body.complete
   }
 
-  /** Bytes of the head, and of the payload that has arrived. */
+  /** The number of bytes of the head, and of the payload so far. */
   get requestBytes(): number {
     return this.head.end - this.head.start + this.body.payloadBytes
   }
 }
 
-/** `isTolerant`: whether the sender is an app; a server is held to the strict grammar. */
+/** Reads responses. `isTolerant`: the sender is an app; responses of servers must be strict. */
 export class ResponseReader extends MessageReader<ResponseHead, AnswerLimits> {
   constructor(isTolerant: boolean, payload?: Payload, trailer?: Payload) {
     super(new ResponseHead(isTolerant), new BodyFramer(payload, trailer), new ByteBuffer())
@@ -105,7 +107,7 @@ export class ResponseReader extends MessageReader<ResponseHead, AnswerLimits> {
     return parseResponseHead(this.head, bytes, start, end, limits, method)
   }
 
-  /** Whether the last head is the final one: interim responses (1xx, except 101) come before it. */
+  /** Whether the last head is the final one. Interim responses (1xx, except 101) come before it. */
   get isFinal(): boolean {
     return this.head.status >= 200 || this.head.status === 101
   }

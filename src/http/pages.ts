@@ -1,14 +1,14 @@
-// The pages that the server shows to visitors, of errors and others. They look as the other pages of the product do.
+// The pages that the server shows to visitors, of errors and others, in the design of the product's other pages.
 
 import { pageParts } from '../../tools/page-style.ts' with { type: 'macro' }
 import type { Branding } from '../branding.ts'
 import { ERRORS, type ErrorCode, type ErrorEntry } from '../errors.ts'
 import type { ErrorPage } from './error-answer.ts'
 
-/** The codes whose remedy is to wait for the time in Retry-After. */
+/** The codes for which a visitor should wait for the time in Retry-After. */
 const TIMED: ReadonlySet<ErrorCode> = new Set<ErrorCode>(['RATE_LIMITED', 'CIRCUIT_OPEN'])
 
-/** A title and text for a visitor, who knows the app and its address, and nothing of tunnels. */
+/** A title and text for a visitor, who knows the app and its address but nothing of tunnels. */
 type Words = readonly [title: string, text: string]
 
 const FINE = 'The tunnel works, and so does your connection.'
@@ -71,12 +71,13 @@ const WORDS: Partial<Record<ErrorCode, Words>> = {
   TUNNEL_EXPIRED: ['This app is no longer shared', 'It was shared for a limited time, which is over.'],
 }
 
-// Style and script are constants, so that their hashes can are in the policy and nothing else may run.
+// Style and script are constants, so that the policy can contain their hashes and nothing else can run.
 const PARTS = pageParts()
 export const PAGE_STYLE: string = PARTS.style
 export const PAGE_STYLE_HASH: string = PARTS.styleHash
 
-// The beat of the pulsing dot is the clock: it stops by itself while the page is hidden. A page that says how long to wait counts.
+// Counts the remaining seconds on a page that says how long to wait. The animation of the dot is the clock, because
+// it stops while the page is hidden.
 export const PAGE_SCRIPT = `
 var left=document.querySelector('.left'),seconds=left&&parseInt(left.textContent),beats=0,busy=false
 function look(){
@@ -90,10 +91,10 @@ if(!answer.headers.has('x-localtunnels-error'))location.reload()},function(){bus
 document.querySelector('.dot').addEventListener('animationiteration',look)
 `
 
-// SHA-256 over the exact text; a test computes it again.
+// The SHA-256 of the exact text, which a test computes again.
 export const PAGE_SCRIPT_HASH = 'sha256-u0B8kJTQY7n+aZMaqyDlZIuJwqAM7WtkK9s6w25y9Ww='
 
-/** Puts a button next to each command, where the browser lets a page copy. */
+/** Adds a copy button to each command, if the browser allows a page to copy. */
 export const COPY_SCRIPT = `
 document.querySelectorAll('li code').forEach(function(code){
 var button=document.createElement('button')
@@ -105,26 +106,27 @@ if(navigator.clipboard)code.after(button)})
 
 export const COPY_SCRIPT_HASH = 'sha256-J5Kt6CqdZ839KlC5dl9HpNH2KI32vZ1FUSoq7bYcgKs='
 
-/** The Content-Security-Policy of each page. The mark and the logo are in the page itself. */
+/** The Content-Security-Policy of each page. The page itself contains the product's mark and the operator's logo. */
 export const PAGE_POLICY: string = `default-src 'none'; style-src '${PAGE_STYLE_HASH}'; img-src data:; base-uri 'none'; frame-ancestors 'none'`
 
 const ERROR_POLICY = `${PAGE_POLICY}; script-src '${PAGE_SCRIPT_HASH}'; connect-src 'self'; form-action 'none'`
 
-/** A page counts seconds up to here; longer waits are said in minutes. */
+/** The longest wait in seconds that a page counts down. Longer waits are shown in minutes. */
 const MAX_COUNTED_SECONDS = 120
 
-/** The page of an error, for `errorAnswer`. */
+/** Makes the page of an error, for `errorAnswer`. */
 export const errorPage: ErrorPage = (code, options) => {
   const entry = ERRORS[code]
-  const { fault, meaning, action, status, retryable } = entry
+  const { fault, meaning, operator, status, retryable } = entry
+  const action = (fault === 'server' ? operator : undefined) ?? entry.action
   const [title, text] = WORDS[code] ?? FAULTS[fault]
-  // A person does not see that header.
+  // A person does not see the header Retry-After, so the page says it.
   const [, given] = options.headers?.find(([name]) => name.toLowerCase() === 'retry-after') ?? []
   const seconds = Number(given ?? options.retryAfterSeconds)
-  // The value may be a date.
+  // The value of Retry-After may be a date.
   const isTimed = seconds > 0 && TIMED.has(code)
   const isCounted = isTimed && seconds <= MAX_COUNTED_SECONDS
-  // A request that was refused for what it is will be refused again; anything else may work in a second.
+  // A request that was refused for its content will be refused again; anything else may work in a second.
   const polls = retryable && !isTimed && (fault === 'client' || fault === 'origin' || fault === 'server')
   const wait = isCounted ? `<b class="left">${seconds} s</b>` : `<b>${Math.ceil(seconds / 60)} min</b>`
   const again = isTimed
@@ -132,7 +134,7 @@ export const errorPage: ErrorPage = (code, options) => {
     : polls
       ? `<p class="again" role="status">${DOT}This page tries again each second, and opens the app when it is back.</p>`
       : ''
-  // The title of a page for visitors says it already.
+  // The title of a page for visitors already says it.
   const what = options.detail ?? (meaning === `${title}.` ? '' : meaning)
   const limit = LIMITS[code]
   const isOwners = fault !== 'visitor' || WORDS[code] === undefined || limit !== undefined
@@ -164,7 +166,7 @@ const OWNERS: Readonly<Record<ErrorEntry['fault'], string>> = {
   user: 'Is it yours?',
 }
 
-/** Limits that the owner set: the page also says how to change them. */
+/** The limits that the owner of the tunnel set. The page says how to change them. */
 const LIMITS: Partial<Record<ErrorCode, readonly [what: string, command: string]>> = {
   RATE_LIMITED: ['Raise the limit when you start the client:', 'localtunnels 3000 --rate 300/1m'],
   ADDRESS_REFUSED: [
@@ -173,14 +175,14 @@ const LIMITS: Partial<Record<ErrorCode, readonly [what: string, command: string]
   ],
 }
 
-/** Returns the command with which the owner gets the name back. Empty for none. */
+/** Returns the command with which the owner gets the name again. Empty for none. */
 function commandOf(code: ErrorCode, host: string): string {
   const [name = '', ...domain] = host.split('.')
   const isName = code === 'TUNNEL_NOT_FOUND' && domain.length > 0 && /^[a-z][a-z\d-]*$/.test(name)
   return isName ? `localtunnels 3000 --subdomain ${name}` : ''
 }
 
-/** The way from the browser through the tunnel to the app, with the part that is broken. */
+/** Draws the path from the browser through the tunnel to the app, with the broken part marked. */
 function art(fault: ErrorEntry['fault']): string {
   const isApp = fault === 'visitor' || fault === 'origin'
   const light =
@@ -200,48 +202,46 @@ function art(fault: ErrorEntry['fault']): string {
 const BROWSER = 'd="M137 11h30a3 3 0 0 1 3 3v20h-36V14a3 3 0 0 1 3-3zM129 39h46"'
 const LIGHT = ' class="light" d="M84 39V27a6.5 6.5 0 0 1 13 0v12z"'
 
-/** The foot of a page, and the operator's name above it. */
+/** The footer of a page, and the operator's name above it. */
 export interface Frame {
-  /** The requested host. */
   readonly host: string
   readonly branding?: Branding | undefined
-  /** Status and code of an error. */
   readonly code?: string
-  /** The text behind our name. Default `, not the app`. */
+  /** The text after our name. Default `, not the app`. */
   readonly who?: string
 }
 
-/** A page of our own that is not an error. Goes with `INFO_POLICY`. */
+/** A page of the server that is not an error. Send it with `INFO_POLICY`. */
 export interface Info extends Frame {
   readonly title: string
   readonly text: string
-  /** Commands, each with what it is for. */
+  /** Commands, each with its purpose. */
   readonly steps?: readonly (readonly [what: string, command: string])[]
 }
 
 export const INFO_POLICY: string = `${PAGE_POLICY}; script-src '${COPY_SCRIPT_HASH}'; form-action 'none'`
 
-/** A page in the same clothes as the errors. */
+/** Returns a page in the design of the error pages. */
 export function infoPage({ title, text, steps = [], ...frame }: Info): string {
   const items = steps.map(
     ([what, command]) => `<li>${escapeHtml(what)}<code>${escapeHtml(command)}</code></li>\n`,
   )
   const list = items.length === 0 ? '' : `<ol>\n${items.join('')}</ol>`
-  // This is replaced by the operator's name, if there is one.
+  // The operator's name replaces this, if there is one.
   const mark =
     list === '' || frame.branding?.name !== undefined ? '' : `<p class="brand">${MARK}localtunnels</p>\n`
   const main = `${mark}<h1>${escapeHtml(title)}</h1>\n<p>${escapeHtml(text)}</p>\n${list}`
   return shell(title, main, frame, list === '' ? '' : `<script>${COPY_SCRIPT}</script>\n`)
 }
 
-/** Returns text whose flags are not broken at their dashes. */
+/** Returns text whose flags do not break at their dashes. */
 const withFlags = (text: string): string =>
   escapeHtml(text).replace(/(?<=^|\s)--[a-z-]+/g, '<span class="flag">$&</span>')
 
 const MARK =
   '<svg width="16" height="16" viewBox="0 0 16 16" aria-hidden="true"><path class="a" d="M2 15V8a6 6 0 0 1 12 0v7"/><path class="l" d="M7 15V9.5a2.5 2.5 0 0 1 5 0V15z"/></svg>'
 
-/** A whole page. `main` is HTML. */
+/** Returns a whole page. `main` is HTML. */
 export function shell(title: string, main: string, frame: Frame, script = ''): string {
   const { host, branding = {}, code, who = ', not the app' } = frame
   const { name, contact, logo } = branding

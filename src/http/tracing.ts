@@ -1,31 +1,32 @@
-// The id of a request, and its place in a trace: what apps, logs and visitors tell one request from another by.
+// The id of a request, and its place in a trace, by which apps, logs and visitors identify it.
 
 import { ascii } from './characters.ts'
 import type { RequestHead } from './head.ts'
 
-/** The material for request ids of one visitor's connection. */
+/** The data from which the request ids of one visitor's connection are made. */
 export interface Tracing {
   /** The seed: 19 hexadecimal digits, random for each connection. */
   readonly seed: string
-  /** The visitor is a trusted proxy, whose ids are kept. */
+  /** Whether the visitor is a trusted proxy, whose ids are kept. */
   readonly keepsIds: boolean
 }
 
-/** Ids of proxies that are kept: what cannot end a line or fill a log. */
+/** A pattern for ids of proxies that are kept: they can neither end a line nor fill a log. */
 const KEPT_ID = /^[\w.:/+=@-]{1,128}$/
 /**
- * A pattern for https://www.w3.org/TR/trace-context/ section 3.2: version, trace, parent, flags, and the further fields of
- * later versions.
+ * A pattern for `traceparent` (https://www.w3.org/TR/trace-context/ section 3.2): version, trace, parent, flags, and
+ * further fields of later versions.
  */
 const TRACEPARENT =
   /^(?!ff)([0-9a-f]{2})-(?!0{32})([0-9a-f]{32})-(?!0{16})([0-9a-f]{16})-([0-9a-f]{2})((?:-.*)?)$/
 
-/** Counts the requests of this thread; with a connection's seed and the thread's mark it makes an id. */
+/** The number of requests of this thread. With the connection's seed and the thread's mark, it makes an id. */
 let count = 0
 
 /**
- * Gives the request its id and its traceparent, which `forwardRequestHead` writes. A trace that the visitor started goes on; without
- * one it begins here, sampled: nothing is recorded by this server itself. `mark`: a digit that threads differ in.
+ * Gives the request its id and its traceparent, which `forwardRequestHead` writes. A trace that the visitor started
+ * continues; otherwise one begins here, marked as sampled, although this server records nothing. `mark`: a digit that
+ * differs between threads.
  */
 export function identify(head: RequestHead, { seed, keepsIds }: Tracing, mark: '0' | '1'): void {
   count = (count + 1) % 0x1_0000_0000_0000
@@ -37,7 +38,7 @@ export function identify(head: RequestHead, { seed, keepsIds }: Tracing, mark: '
   head.traceparent = `00-${trace}-${mark}${seed.slice(0, 3)}${number}-${flags}`
 }
 
-/** The `traceparent` that came with the request, as version 00 has it, if it is one that can go on. */
+/** Returns the `traceparent` of the request in the form of version 00. `undefined` if it cannot be continued. */
 export function parentOf(head: RequestHead): string | undefined {
   const found = traceOf(head)
   return found && `00-${found.trace}-${found.parent}-${found.flags}`
@@ -50,8 +51,8 @@ interface Trace {
 }
 
 /**
- * Returns the trace of a head. Section 4.3: a later version is used by its first fields. Of its flags only the first one
- * (sampled) is known.
+ * Returns the trace of a head. Section 4.3: of a later version, the known fields are used. Of the flags, only the
+ * first (sampled) is known.
  */
 function traceOf(head: RequestHead): Trace | undefined {
   const [, version, trace = '', parent = '', flags = '', more] =

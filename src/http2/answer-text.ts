@@ -1,4 +1,4 @@
-// Writes responses of HTTP/2 as HTTP/1.1 text, which `parseResponseHead` checks, and trailers of either message.
+// Writes HTTP/2 responses as HTTP/1.1 text, which `parseResponseHead` checks, and trailers of requests and responses.
 
 import { BodyFramer } from '../http/body.ts'
 import * as Field from '../http/field-names.ts'
@@ -19,7 +19,7 @@ import {
 
 /** The facts that the text of a response depends on, in addition to its fields. */
 export interface AnswerTerms {
-  /** No body follows. */
+  /** Whether no body follows. */
   readonly isLast: boolean
   readonly method: string
   /** The Sec-WebSocket-Accept of an extended CONNECT that the other side of the upgrade expects. Empty otherwise. */
@@ -27,10 +27,9 @@ export interface AnswerTerms {
 }
 
 /**
- * Writes a response, interim ones too, as a head of HTTP/1.1 to `into` from `at` on, which has room for `maxTextBytes`.
- * Returns where
- * it ends, or -1 when it is malformed: see `list.problem`. The text says of the body what HTTP/2 says by its frames: chunks where
- * there is no length, a length of 0 where there is no body.
+ * Writes a response, also an interim one, as an HTTP/1.1 head to `into` from `at` on, which has room for
+ * `maxTextBytes`. Returns the end, or -1 if it is malformed: see `list.problem`. The text expresses the framing of
+ * HTTP/2: chunks if there is no length, a length of 0 if there is no body.
  */
 export function writeResponseHead(list: FieldList, terms: AnswerTerms, into: Uint8Array, at: number): number {
   const { isLast, method, webSocketAccept } = terms
@@ -68,7 +67,7 @@ export function writeResponseHead(list: FieldList, terms: AnswerTerms, into: Uin
   return endHead(into, to)
 }
 
-/** The status, which is the one pseudo-header field of a response and stands first; -1 when it is malformed. */
+/** Returns the status, which is the only pseudo-header field of a response and comes first; -1 if it is malformed. */
 function readStatus(list: FieldList): number {
   if (list.count === 0 || !isNamed(list, 0, ':status')) return refuse(list, 'no :status')
   const start = list.valueStart(0)
@@ -82,14 +81,13 @@ function readStatus(list: FieldList): number {
   return status >= 100 ? status : refuse(list, 'a :status that is none')
 }
 
-/** Judges trailers as those of HTTP/1.1 are judged. */
+/** Checks trailers as those of HTTP/1.1. */
 const framer = new BodyFramer()
 
 /**
- * Writes trailers, of a request or a response, as the end of a chunked body: the last chunk, the lines, the blank line.
- * Returns where
- * it ends, or -1 when they are malformed: see `list.problem`. `isApps`: the reader of the text leaves out what HTTP/1.1 does not let
- * through; of others this is malformed as well.
+ * Writes trailers of a request or response as the end of a chunked body: the last chunk, the lines, the blank line.
+ * Returns the end, or -1 if they are malformed: see `list.problem`. `isApps`: the reader of the text removes
+ * forbidden trailers of apps; those of others are malformed.
  */
 export function writeTrailers(list: FieldList, isApps: boolean, into: Uint8Array, at: number): number {
   let to = write('0\r\n', into, at)

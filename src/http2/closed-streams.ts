@@ -1,10 +1,13 @@
-// Which streams ended lately, and how: frames that were in transit then are not faults of the peer.
+// The streams that ended lately, and how. Frames for them that were in transit are not errors of the peer.
 
-/** The number of remembered streams: more than a peer can have open, so that the frames in flight of all of them are known. */
+/**
+ * The number of remembered streams: more than a peer can have open, so that every stream with frames in flight is
+ * known.
+ */
 const REMEMBERED = 256
 
 export class ClosedStreams {
-  /** A ring of ids. A negative id: this side reset the stream. */
+  /** A ring of ids. A negative id means that this side reset the stream. */
   readonly #ids = new Int32Array(REMEMBERED)
   #next = 0
 

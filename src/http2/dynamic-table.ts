@@ -1,11 +1,12 @@
-// The dynamic table of HPACK (RFC 7541 section 2.3.2): entries as bytes, oldest out first, never more than its size.
+// The dynamic table of HPACK (RFC 7541 section 2.3.2): entries as bytes, the oldest removed first, never above its
+// size.
 
 import { copyBytes } from '../bytes.ts'
 
 /** The size of an entry in addition to its bytes (RFC 7541 section 4.1). */
 export const ENTRY_OVERHEAD = 32
 
-/** The size of a table before either side says anything (RFC 9113 section 6.5.2). */
+/** The size of a table before either side sets one (RFC 9113 section 6.5.2). */
 export const DEFAULT_TABLE_BYTES = 4096
 
 const PER_ENTRY = 4
@@ -20,19 +21,23 @@ const FEWEST_ENTRIES = 8
 const FEWEST_BYTES = 256
 
 /**
- * A table of one side for one direction. Memory is taken when entries come: at most twice `maxBytes`, and 16 bytes an entry.
+ * The table of one side for one direction. It allocates memory with its entries: at most twice `maxBytes`, and 16
+ * bytes per entry.
  */
 export class DynamicTable {
-  /** Holds every entry: name, then value. The array changes when entries are added. */
+  /** All entries: name, then value. Adding an entry may replace the array. */
   bytes: Uint8Array = EMPTY
   count = 0
-  /** Entries that were ever added. The newest one has the number `added - 1`; a number stays, an index does not. */
+  /**
+   * The number of entries ever added. The newest one has the number `added - 1`; unlike an index, the number of an
+   * entry never changes.
+   */
   added = 0
   /** The size, as RFC 7541 counts it. */
   size = 0
 
   #maxBytes: number
-  /** The position of the text of the next entry. The entries lie in their order, without gaps. */
+  /** The position of the text of the next entry. Entries follow each other without gaps. */
   #end = 0
   /** A ring: entry number n is in row n & mask. */
   #rows = NO_ENTRIES
@@ -46,7 +51,7 @@ export class DynamicTable {
     return this.#maxBytes
   }
 
-  /** Entries that are too much for the new size go, the oldest first. */
+  /** Sets the size. Entries beyond it are removed, the oldest first. */
   resize(maxBytes: number): void {
     this.#maxBytes = maxBytes
     this.#evict(maxBytes)
@@ -58,8 +63,8 @@ export class DynamicTable {
   }
 
   /**
-   * Adds an entry, whose name and value lie in arrays other than that of the table. An entry that is larger than the whole
-   * table empties it and is not added, which is not an error (RFC 7541 section 4.4).
+   * Adds an entry, whose name and value are in other arrays than the table's. An entry larger than the whole table
+   * empties it and is not added, which is not an error (RFC 7541 section 4.4).
    */
   add(
     nameBytes: Uint8Array,
@@ -120,7 +125,7 @@ export class DynamicTable {
     if (this.count === 0) this.#end = 0
   }
 
-  /** Moves the entries to the front of the array, of a larger one when that is half full. */
+  /** Moves the entries to the front of the array; of a larger one if this one is half full. */
   #makeRoom(length: number): void {
     const first = this.count === 0 ? this.#end : this.start(this.added - this.count)
     const used = this.#end - first

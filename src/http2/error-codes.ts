@@ -1,4 +1,4 @@
-// The error codes of HTTP/2 (RFC 9113 section 7), and what is wrong with a connection or a stream.
+// The error codes of HTTP/2 (RFC 9113 section 7), and the description of an error.
 
 export const NO_ERROR = 0x0
 export const PROTOCOL_ERROR = 0x1
@@ -32,7 +32,7 @@ export const CODE_NAMES: readonly string[] = [
   'HTTP_1_1_REQUIRED',
 ]
 
-/** A fault of the peer. The reason goes into the debug data of GOAWAY and into logs. */
+/** An error of the peer. The reason goes into the debug data of GOAWAY and into logs. */
 export interface Fault {
   readonly code: number
   readonly reason: string

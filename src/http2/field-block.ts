@@ -1,4 +1,4 @@
-// Collects a field block from several frames, HEADERS and CONTINUATION. It has bounds in bytes and in frames.
+// Collects a field block from several frames, HEADERS and CONTINUATION, with limits on bytes and frames.
 
 import { copyBytes, copyOf } from '../bytes.ts'
 
@@ -22,7 +22,7 @@ export class FieldBlock {
     this.#maxContinuations = maxContinuations
   }
 
-  /** Whether a frame of this length may still belong to it, or may begin one. */
+  /** Whether a frame of this length may belong to the block, or begin one. */
   admits(length: number): boolean {
     if (this.stream === 0) return length <= this.#maxBytes
     return this.length + length <= this.#maxBytes && this.#continuations < this.#maxContinuations
@@ -51,7 +51,7 @@ export class FieldBlock {
     this.#continuations++
   }
 
-  /** The block, which is the first `length` bytes of this array. Keeps no memory. */
+  /** Returns the array whose first `length` bytes are the block. Keeps no memory. */
   finish(): Uint8Array {
     const bytes = this.#bytes
     this.stream = 0

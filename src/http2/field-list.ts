@@ -1,4 +1,4 @@
-// The fields of one decoded block as bytes, in the order they came. One list serves every block; nothing becomes a string.
+// The fields of one decoded block as bytes, in order. One list serves every block, without strings.
 
 import { copyBytes } from '../bytes.ts'
 import { latin1 } from '../http/characters.ts'
@@ -11,18 +11,18 @@ const VALUE_END = 2
 const FEWEST_BYTES = 1024
 /** The size above which arrays are not kept for the next block. */
 const KEPT_BYTES = 65_536
-/** The number of bytes up to which a loop is faster than the call. */
+/** The number of bytes up to which a loop is faster than `set`. */
 const LOOP_BYTES = 32
 
-/** Each field is its name with the value right behind it. */
+/** The fields: each is its name with the value right after it. */
 export class FieldList {
   bytes: Uint8Array = new Uint8Array(FEWEST_BYTES)
   count = 0
-  /** The size as RFC 7541 counts it: names, values and 32 for each field. Not exact when the list is too large. */
+  /** The size as in RFC 7541: names, values and 32 for each field. Not exact if the list is too large. */
   size = 0
-  /** Whether the block had more than the list may hold. Then there are no fields in it. */
+  /** Whether the block exceeded the list's limit. Then the list is empty. */
   isTooLarge = false
-  /** The fault of the fields as a message, set by those who read them. */
+  /** Why the fields are not a valid message, set by the code that checks them. */
   problem = ''
 
   /** The position of the text of the next field. */
@@ -37,7 +37,7 @@ export class FieldList {
     if (this.bytes.length > KEPT_BYTES) this.bytes = new Uint8Array(FEWEST_BYTES)
   }
 
-  /** Makes room for this many bytes behind `end`. */
+  /** Makes room for this many bytes after `end`. */
   reserve(length: number): void {
     if (this.end + length <= this.bytes.length) return
     const larger = new Uint8Array(Math.max(this.end + length, 2 * this.bytes.length))
@@ -45,7 +45,7 @@ export class FieldList {
     this.bytes = larger
   }
 
-  /** Copies from[start, end) behind what is there; `end` moves on. */
+  /** Appends from[start, end), and moves `end`. */
   append(from: Uint8Array, start: number, end: number): void {
     const length = end - start
     if (this.end + length > this.bytes.length) this.reserve(length)
@@ -58,7 +58,7 @@ export class FieldList {
     this.end += length
   }
 
-  /** Makes what was appended since `nameStart` a field. */
+  /** Turns the bytes appended since `nameStart` into a field. */
   commit(nameStart: number, valueStart: number): void {
     const row = this.count * PER_FIELD
     if (row === this.#rows.length) this.#addRows()
@@ -68,7 +68,7 @@ export class FieldList {
     this.count++
   }
 
-  /** Gives up the fields: the block is only read on for the sake of the dynamic table. */
+  /** Drops the fields. The rest of the block is only decoded for the dynamic table. */
   overflow(): void {
     this.isTooLarge = true
     this.count = this.end = 0

@@ -1,5 +1,5 @@
-// Reads HTTP/2 frames however their bytes were sliced, and says which rule a frame breaks. DATA passes in pieces; field blocks
-// arrive whole, whatever frames they came in.
+// Reads HTTP/2 frames from bytes that are divided in any way, and reports which rule a frame breaks. DATA is passed
+// on in pieces; field blocks are collected from all their frames.
 
 import { copyBytes } from '../bytes.ts'
 import { ENHANCE_YOUR_CALM, type Fault, FRAME_SIZE_ERROR, PROTOCOL_ERROR } from './error-codes.ts'
@@ -9,19 +9,20 @@ import { faultOfHeader } from './frame-rules.ts'
 
 export interface FrameHandler {
   /**
-   * The header of any frame has come and is valid, its payload has not. The place for what only counts: every frame against
-   * floods, `length` of DATA against both windows (padding is part of it).
+   * Called when the header of any frame has arrived and is valid, before its payload. The place for counting: frames
+   * against floods, and `length` of DATA, which includes padding, against both windows.
    */
   frame(type: number, flags: number, stream: number, length: number): void
   /**
-   * Called with bytes[start, end), a piece of the payload of a DATA frame, without padding. The array is only valid during the call.
+   * Called with bytes[start, end), a piece of the payload of a DATA frame, without padding. The array is valid only
+   * during the call.
    */
   data(stream: number, bytes: Uint8Array, start: number, end: number): void
-  /** A DATA frame is complete. `padding`: how much of its length was not data. */
+  /** Called when a DATA frame is complete. `padding`: how much of its length was not data. */
   dataEnded(stream: number, padding: number, isLast: boolean): void
   /**
-   * A whole field block, valid during the call. It has to be decoded in any case. `isMalformed`: the frame breaks a rule of its
-   * stream, which ends with PROTOCOL_ERROR.
+   * Called with a whole field block, valid during the call. It must be decoded in any case. `isMalformed`: the frame
+   * breaks a rule of its stream, which ends with PROTOCOL_ERROR.
    */
   headers(
     stream: number,
@@ -32,7 +33,10 @@ export interface FrameHandler {
     end: number,
   ): void
   reset(stream: number, code: number): void
-  /** The entries of a SETTINGS frame, six bytes each, valid during the call: `PeerSettings.read` judges them. */
+  /**
+   * Called with the entries of a SETTINGS frame, six bytes each, valid during the call. `PeerSettings.read` checks
+   * them.
+   */
   settings(bytes: Uint8Array, start: number, end: number): void
   settingsAcknowledged(): void
   /** Called with eight bytes from `start` on, valid during the call. */
@@ -41,22 +45,25 @@ export interface FrameHandler {
   goaway(lastStream: number, code: number, bytes: Uint8Array, start: number, end: number): void
   /** Called with an increment of at least 1. Stream 0 is the connection. */
   windowUpdate(stream: number, increment: number): void
-  /** A frame breaks a rule that concerns its stream alone. */
+  /** Called when a frame breaks a rule that concerns its stream only. */
   streamFault(stream: number, code: number, reason: string): void
 }
 
 export interface FrameDecoderOptions {
-  /** A server expects the preface first. */
+  /** The role of this side. A server expects the preface first. */
   readonly role: 'server' | 'client'
   /** The SETTINGS_MAX_FRAME_SIZE of this side. Default 16,384 bytes. */
   readonly maxFrameBytes?: number
-  /** A longer field block ends the connection: it cannot be decoded, and then the tables differ. */
+  /**
+   * The maximum size of a field block. A longer one ends the connection: it cannot be decoded, and the tables would
+   * differ.
+   */
   readonly maxBlockBytes: number
   /** The maximum number of CONTINUATION frames in a block; more end the connection. */
   readonly maxContinuations: number
 }
 
-/** The initial size of the buffer for payloads: all frames of a fixed size fit. */
+/** The initial size of the buffer for payloads. All frames of a fixed size fit. */
 const PARTIAL_BYTES = 64
 
 // The part that is being read.
@@ -68,7 +75,7 @@ const IN_PADDING = 4
 const IN_PAYLOAD = 5
 const IN_IGNORED = 6
 
-/** An incremental parser. Holds one payload that is not DATA, and one field block in pieces: both bounded. */
+/** An incremental parser. It stores one payload that is not DATA, and one field block in pieces, both limited. */
 export class FrameDecoder {
   readonly #handler: FrameHandler
   readonly #maxFrameBytes: number
@@ -76,23 +83,26 @@ export class FrameDecoder {
   #fault: Fault | undefined
   #isStopped = false
   #sawSettings = false
-  /** The number of bytes read of the preface. */
+  /** The number of bytes of the preface that were read. */
   #prefaceBytes = 0
 
   // The frame in progress.
   #type = 0
   #flags = 0
   #stream = 0
-  /** Bytes to come: of data, of padding, of what is ignored. Of a payload that is collected: all of it. */
+  /**
+   * The number of bytes still to come: of data, padding or ignored bytes; for a payload that is collected, its whole
+   * size.
+   */
   #left = 0
   #padding = 0
-  /** Collects a header or a payload that was cut by the slicing. */
+  /** The header or payload that arrives in several reads. */
   #partial: Uint8Array = new Uint8Array(PARTIAL_BYTES)
   #partialLength = 0
 
   readonly #block: FieldBlock
 
-  /** The number of frames left in a portion: `receive` stops at 0, and `at` says how far it came. */
+  /** The number of frames left in a portion: `receive` stops at 0, and `at` is the position reached. */
   framesLeft: number = Number.POSITIVE_INFINITY
   at = 0
 
@@ -103,29 +113,35 @@ export class FrameDecoder {
     this.#block = new FieldBlock(options.maxBlockBytes, options.maxContinuations)
   }
 
-  /** The preface or the first SETTINGS has not come, or a field block or a frame other than DATA has begun and is not complete. */
+  /**
+   * Whether something other than DATA is incomplete: the preface, the first SETTINGS, a field block or another frame.
+   */
   get isInside(): boolean {
     if (!this.#sawSettings || this.#block.stream !== 0 || this.#partialLength > 0) return true
     return this.#state === IN_PAYLOAD || this.#state === IN_IGNORED
   }
 
-  /** Stops delivering, also in the middle of `receive`. */
+  /** Stops delivering, also during `receive`. */
   stop(): void {
     this.#isStopped = true
   }
 
   /**
-   * Reports that the frame breaks a rule of the connection. For the handler. `receive` responds with it and takes nothing more.
+   * Called by the handler when the frame breaks a rule of the connection. `receive` returns the fault and takes
+   * nothing more.
    */
   fail(code: number, reason: string): void {
     this.#fault ??= { code, reason }
     this.#isStopped = true
   }
 
-  /** Takes bytes[start, end), or `framesLeft` frames of them. Returns what ends the connection. */
+  /**
+   * Takes bytes[start, end), or `framesLeft` frames of them. Returns the fault that ends the connection, if there is
+   * one.
+   */
   receive(bytes: Uint8Array, start = 0, end: number = bytes.length): Fault | undefined {
     let at = start
-    // A frame without payload is complete with its header; all others want a byte.
+    // A frame without payload is complete with its header; all others need a byte.
     while (at < end && !this.#isStopped && this.framesLeft > 0) at = this.#take(bytes, at, end)
     this.at = at
     return this.#fault
@@ -235,7 +251,7 @@ export class FrameDecoder {
     else this.#endData()
   }
 
-  /** The data of a DATA frame is complete, its padding may still come. */
+  /** Handles the end of a DATA frame's data. Its padding may still come. */
   #endData(): void {
     this.#left = Math.max(0, this.#padding - 1)
     if (this.#left > 0) this.#state = IN_PADDING
@@ -262,14 +278,17 @@ export class FrameDecoder {
     if (this.#partialLength === this.#left) {
       const payload = this.#partial
       this.#partialLength = 0
-      // An array that a large payload made larger is not kept.
+      // An array that was enlarged for a large payload is not kept.
       if (payload.length > PARTIAL_BYTES) this.#partial = new Uint8Array(PARTIAL_BYTES)
       this.#finishPayload(payload, 0, this.#left)
     }
     return next
   }
 
-  /** Collects until there are `wanted` bytes. Returns how far it came. Grows with what arrived, never by the declared length. */
+  /**
+   * Collects until there are `wanted` bytes. Returns the position reached. Grows with the bytes that arrived, never
+   * by the announced length.
+   */
   #collect(bytes: Uint8Array, at: number, end: number, wanted: number): number {
     const taken = Math.min(wanted - this.#partialLength, end - at)
     this.#partial = roomFor(this.#partial, this.#partialLength, taken)
@@ -344,7 +363,7 @@ export class FrameDecoder {
   }
 }
 
-/** The stream that a priority names, without its exclusive bit. */
+/** Returns the stream that a priority names, without its exclusive bit. */
 function dependsOn(bytes: Uint8Array, at: number): number {
   return Frame.readU32(bytes, at) & Frame.MAX_U31
 }

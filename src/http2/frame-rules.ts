@@ -1,4 +1,4 @@
-// The faults that the header of a frame shows (RFC 9113 section 6): sizes, and which stream a frame may name.
+// The errors that the header of a frame shows (RFC 9113 section 6): its size, and which stream it may name.
 
 import { type Fault, FRAME_SIZE_ERROR, PROTOCOL_ERROR } from './error-codes.ts'
 import * as Frame from './frame.ts'
@@ -11,7 +11,7 @@ const NO_STREAM = fault(PROTOCOL_ERROR, 'a frame on a stream that no request can
 const ON_STREAM = fault(PROTOCOL_ERROR, 'a frame of the connection on a stream')
 const PUSHED = fault(PROTOCOL_ERROR, 'PUSH_PROMISE, which is not enabled')
 
-/** Returns the fault of a frame with this header that ends the connection, whatever came before it. */
+/** Returns the error of a frame with this header that ends the connection, independent of earlier frames. */
 export function faultOfHeader(
   type: number,
   flags: number,
@@ -25,7 +25,7 @@ export function faultOfHeader(
       if (length < (flags & Frame.PADDED ? 1 : 0) + (flags & Frame.HAS_PRIORITY ? 5 : 0)) return TOO_SHORT
       return faultOfStream(stream)
     case Frame.PRIORITY:
-      // Its size concerns the stream alone. Any stream may be named, also one that does not exist.
+      // Its size concerns only the stream. Any stream may be named, also one that does not exist.
       return stream === 0 ? NO_STREAM : undefined
     case Frame.RST_STREAM:
       return length === 4 ? faultOfStream(stream) : SIZE
@@ -33,7 +33,7 @@ export function faultOfHeader(
       if (flags & Frame.ACK ? length !== 0 : length % 6 !== 0) return SIZE
       return stream === 0 ? undefined : ON_STREAM
     case Frame.PUSH_PROMISE:
-      // A client may not push, and as a client this side does not enable it.
+      // A client may not push, and as a client this side does not allow it.
       return PUSHED
     case Frame.PING:
       if (length !== 8) return SIZE
@@ -52,7 +52,7 @@ export function faultOfHeader(
   }
 }
 
-/** Streams with even ids would be pushed ones, which do not exist. */
+/** Returns the error of a stream id. Even ids would be pushed streams, which do not exist. */
 function faultOfStream(stream: number): Fault | undefined {
   return stream % 2 === 1 ? undefined : NO_STREAM
 }

@@ -1,5 +1,5 @@
-// The sending side of one connection: frames go into the outbox, in the order in which they are sent; DATA as far as the
-// windows and the kernel have room, stream after stream.
+// The sending side of one connection: puts frames into the outbox in their order, and DATA as far as the windows and
+// the kernel have room, in turn for each stream.
 
 import { copyBytes } from '../bytes.ts'
 import type { ResponseHead } from '../http/head.ts'
@@ -11,14 +11,17 @@ import type { ServerStream } from './server-stream.ts'
 import type { PeerSettings } from './settings.ts'
 import { INITIAL_WINDOW_BYTES, SendWindow } from './windows.ts'
 
-/** The number of bytes that a stream sends before it is another one's turn. */
+/** The number of bytes that a stream sends before another one has its turn. */
 const TURN_BYTES = 16_384
-/** A frame of this size, or the end of what there was to send, is work; smaller ones are what a tiny window makes. */
+/**
+ * The size from which a DATA frame, or the last bytes there were, counts as useful work. Smaller ones come from a
+ * tiny window.
+ */
 const WHOLE_FRAME_BYTES = 256
 
 export interface SenderHost {
   framed(): void
-  /** Called when DATA was sent that no tiny window cut short. */
+  /** Called when DATA was sent that no tiny window made small. */
   sentData(): void
   answered(stream: ServerStream): void
 }
@@ -26,13 +29,16 @@ export interface SenderHost {
 export class FrameSender {
   readonly outbox: Outbox = new Outbox()
   readonly window: SendWindow = new SendWindow(INITIAL_WINDOW_BYTES)
-  /** The kernel is full: nothing but heads and control frames is written until it has room. Set by the code that has the socket. */
+  /**
+   * Whether the kernel is full: only heads and control frames are written until it has room. The code with the socket
+   * sets it.
+   */
   isBlocked = false
   readonly #peer: PeerSettings
   readonly #host: SenderHost
   readonly #encoder: HpackEncoder = new HpackEncoder()
   readonly #waiting = new Set<ServerStream>()
-  /** The number of bytes that the current stream may still send. */
+  /** The number of bytes that the current stream may still send in its turn. */
   #turnBytes: number = Number.POSITIVE_INFINITY
 
   constructor(peer: PeerSettings, host: SenderHost) {
@@ -52,7 +58,7 @@ export class FrameSender {
     this.#sent(stream, isLast)
   }
 
-  /** Sends the trailer section in bytes[start, end), as `BodyFramer` judged it, which ends the response. */
+  /** Sends the trailer section in bytes[start, end), which `BodyFramer` has checked. It ends the response. */
   trailers(stream: ServerStream, bytes: Uint8Array, start: number, end: number): void {
     const { outbox } = this
     const { maxFrameSize } = this.#peer
@@ -65,7 +71,7 @@ export class FrameSender {
     this.#sent(stream, true)
   }
 
-  /** Sends as much of bytes[start, end) as there is room for, and says how much that was. `isLast`: nothing follows. */
+  /** Sends as much of bytes[start, end) as there is room for, and returns the number. `isLast`: nothing follows. */
   data(stream: ServerStream, bytes: Uint8Array, start: number, end: number, isLast: boolean): number {
     const { outbox } = this
     const { maxFrameSize } = this.#peer
@@ -90,7 +96,8 @@ export class FrameSender {
       this.window.sent(count)
       this.#turnBytes -= count
       from += count
-      // A frame that the peer's window made small earns nothing: it may ask for the next byte as it likes, at its own cost.
+      // A frame that the peer's tiny window made small earns no allowance: the peer may request byte after byte only
+      // at its own cost.
       if (from === end || count >= WHOLE_FRAME_BYTES) this.#host.sentData()
       if (isEnd) this.#host.answered(stream)
     }
@@ -98,7 +105,7 @@ export class FrameSender {
     return from - start
   }
 
-  /** Ends the response behind what was sent. */
+  /** Ends the response after the bytes that were sent. */
   end(stream: ServerStream): void {
     if (stream.isClosed || stream.isAnswerEnded) return
     const { outbox } = this
@@ -119,7 +126,7 @@ export class FrameSender {
     else this.#waiting.add(stream)
   }
 
-  /** Whether others wait for room already. */
+  /** Whether other streams wait for room already. */
   get isAwaited(): boolean {
     return this.#waiting.size > 0
   }
@@ -147,7 +154,7 @@ export class FrameSender {
     this.#host.framed()
   }
 
-  /** The peer decodes with a table of this size from now on; in between, the size was `least`. */
+  /** Called when the peer's decoder has a table of this size from now on. The smallest size until then was `least`. */
   resizeTable(least: number, size: number): void {
     this.#encoder.setPeerLimit(least)
     this.#encoder.setPeerLimit(size)

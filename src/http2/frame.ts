@@ -10,7 +10,7 @@ import { ascii } from '../http/characters.ts'
 
 export const FRAME_HEADER_BYTES = 9
 
-/** The frame size that every endpoint accepts; SETTINGS_MAX_FRAME_SIZE may be larger. */
+/** The maximum frame size that every endpoint accepts. SETTINGS_MAX_FRAME_SIZE may be larger. */
 export const LEAST_MAX_FRAME_BYTES = 16_384
 export const MOST_MAX_FRAME_BYTES = 16_777_215
 
@@ -36,9 +36,7 @@ export const END_STREAM = 0x01
 /** A flag of SETTINGS and PING. */
 export const ACK = 0x01
 export const END_HEADERS = 0x04
-/** A flag of DATA and HEADERS. */
 export const PADDED = 0x08
-/** A flag of HEADERS. */
 export const HAS_PRIORITY = 0x20
 
 export function writeFrameHeader(
@@ -123,9 +121,9 @@ export function maxHeadersBytes(blockBytes: number, maxFrameBytes: number): numb
 }
 
 /**
- * Puts the field block that lies in into[at + 9, end) into HEADERS, and CONTINUATION frames behind it where one frame does not hold
- * it. Returns where they end; the array has room for `maxHeadersBytes` from `at` on. The encoder leaves nine bytes in
- * front, so that a block, whose length is not known before, is not copied.
+ * Wraps the field block in into[at + 9, end) in HEADERS, and CONTINUATION frames if one frame is too small. Returns
+ * the end; the array needs room for `maxHeadersBytes` from `at` on. The encoder leaves nine bytes before the block,
+ * whose length is not known earlier, so that it need not be copied.
  */
 export function frameHeaders(
   into: Uint8Array,
@@ -142,7 +140,7 @@ export function frameHeaders(
     writeFrameHeader(into, at, HEADERS, flags | END_HEADERS, stream, length)
     return end
   }
-  // Starts at the end, because each piece moves behind the headers of earlier ones.
+  // Starts at the end, because each piece moves back by the headers of the pieces before it.
   const pieces = Math.ceil(length / maxFrameBytes)
   for (let piece = pieces - 1; piece > 0; piece--) {
     const from = start + piece * maxFrameBytes

@@ -1,4 +1,4 @@
-// Writes parsed HTTP/1.1 heads and trailers as field blocks of HTTP/2.
+// Writes parsed HTTP/1.1 heads and trailers as HTTP/2 field blocks.
 
 import { ascii, SLASH } from '../http/characters.ts'
 import * as Field from '../http/field-names.ts'
@@ -7,7 +7,7 @@ import type { RequestHead, ResponseHead } from '../http/head.ts'
 import { type HpackEncoder, maxBlockBytes } from './hpack-encoder.ts'
 import { AUTHORITY, METHOD, PATH, SCHEME } from './static-table.ts'
 
-/** A receiver of the fields of a response or of trailers. */
+/** Takes the fields of a response or of trailers. */
 export interface FieldEncoder {
   begin(into: Uint8Array, at: number): number
   status(into: Uint8Array, at: number, status: number): number
@@ -31,8 +31,9 @@ export function maxHeadBlockBytes(head: RequestHead | ResponseHead): number {
 }
 
 /**
- * Encodes a response, interim ones too, to `into` from `at` on, which has room for `maxHeadBlockBytes`. Returns where the block
- * ends. Lines about the connection to the origin stay out. A 101 becomes the 200 of an extended CONNECT (RFC 8441).
+ * Encodes a response, also an interim one, to `into` from `at` on, which has room for `maxHeadBlockBytes`. Returns
+ * the end of the block. Lines about the connection to the origin are left out. A 101 becomes the 200 of an extended
+ * CONNECT (RFC 8441).
  */
 export function encodeResponseHead(
   encoder: FieldEncoder,
@@ -42,7 +43,7 @@ export function encodeResponseHead(
 ): number {
   const { bytes, fields, status } = head
   const isUpgrade = status === 101
-  // As in HTTP/1.1: neither may have one (RFC 9110 section 8.6).
+  // As in HTTP/1.1, neither may have a length (RFC 9110 section 8.6).
   const dropsLength = status < 200 || status === 204
   let to = encoder.status(into, encoder.begin(into, at), isUpgrade ? 200 : status)
   for (let line = 0; line < fields.count; line++) {
@@ -56,10 +57,10 @@ export function encodeResponseHead(
   return to
 }
 
-/** The facts of a request's block in addition to the lines of its head. */
+/** The facts that a request's block depends on, in addition to the lines of its head. */
 export interface RequestTerms {
   readonly scheme: 'http' | 'https'
-  /** Whether an upgrade to `websocket` becomes an extended CONNECT: the peer enabled it. */
+  /** Whether the peer allows extended CONNECT, so that an upgrade to `websocket` becomes one. */
   readonly upgrades: boolean
 }
 
@@ -70,7 +71,7 @@ const WEBSOCKET = ascii('websocket')
 const ROOT = ascii('/')
 const ASTERISK = ascii('*')
 
-/** Encodes a request, on the terms of `encodeResponseHead`. Host becomes `:authority`. */
+/** Encodes a request, as `encodeResponseHead`. Host becomes `:authority`. */
 export function encodeRequestHead(
   encoder: HpackEncoder,
   head: RequestHead,
@@ -101,7 +102,7 @@ export function encodeRequestHead(
 
 function encodePath(encoder: HpackEncoder, head: RequestHead, into: Uint8Array, at: number): number {
   const { bytes, pathStart, targetEnd } = head
-  // The text after the authority of an absolute target may be nothing, or begin with the query.
+  // The part after the authority of an absolute target may be empty, or begin with the query.
   if (pathStart === targetEnd) {
     const path = head.method === 'OPTIONS' ? ASTERISK : ROOT
     return encoder.known(into, at, PATH, path, 0, 1)
@@ -114,17 +115,17 @@ function encodePath(encoder: HpackEncoder, head: RequestHead, into: Uint8Array, 
   return encoder.known(into, at, PATH, path, 0, path.length)
 }
 
-/** The lines of the trailers under work. */
+/** The lines of the trailers that are being encoded. */
 const trailers = new Fields()
 
-/** Returns the maximum size of the block of a trailer section: no line is shorter than three bytes. */
+/** Returns the maximum size of the block of a trailer section. No line is shorter than three bytes. */
 export function maxTrailerBlockBytes(length: number): number {
   return maxBlockBytes(length, Math.ceil(length / 3))
 }
 
 /**
- * Encodes the trailer section of a chunked body, which `BodyFramer` judged: its lines and the blank line in bytes[start,
- * end). Returns where the block ends, which is `at` when there is no trailer.
+ * Encodes the trailer section of a chunked body, which `BodyFramer` has checked: its lines and the blank line in
+ * bytes[start, end). Returns the end of the block; `at` if there are no trailers.
  */
 export function encodeTrailers(
   encoder: FieldEncoder,
@@ -165,7 +166,7 @@ function encodeLine(
   )
 }
 
-/** Fields that HTTP/2 does not have (RFC 9113 section 8.2.2), and those of a hop. */
+/** Whether a field does not exist in HTTP/2 (RFC 9113 section 8.2.2), or concerns one hop. */
 function isOfConnection(kind: number): boolean {
   return (
     kind === Field.CONNECTION ||

@@ -1,32 +1,36 @@
-// Decodes field blocks (RFC 7541) into a list of bytes. Whatever is malformed ends the connection: the tables differ then.
+// Decodes field blocks (RFC 7541) into a list of bytes. A malformed block ends the connection, because the tables
+// would differ.
 
 import { DEFAULT_TABLE_BYTES, DynamicTable, ENTRY_OVERHEAD } from './dynamic-table.ts'
 import type { FieldList } from './field-list.ts'
 import { decodeHuffman, maxDecodedBytes } from './huffman.ts'
 import { NAME_STARTS, STATIC_BYTES, STATIC_COUNT, VALUE_ENDS, VALUE_STARTS } from './static-table.ts'
 
-/** Bytes behind the prefix of an integer. Four hold 28 bits, far more than any length or size that is let through. */
+/** The maximum number of bytes after the prefix of an integer. Four hold 28 bits, far more than any accepted length. */
 const MAX_INTEGER_BYTES = 4
 
 export interface HpackDecoderOptions {
-  /** The maximum size of a list as RFC 7541 counts it. Of a block with more, no field is kept. */
+  /** The maximum size of a list, as in RFC 7541. If exceeded, no field of the block is kept. */
   readonly maxListBytes: number
-  /** The table size in force: the one that this side announced and the peer acknowledged. Default 4,096 bytes. */
+  /** The table size that this side announced and the peer acknowledged. Default 4,096 bytes. */
   readonly maxTableBytes?: number
 }
 
-/** The decoder of one connection. It holds the dynamic table and nothing else: at most twice `maxTableBytes`. */
+/** The decoder of one connection. It stores only the dynamic table: at most twice `maxTableBytes`. */
 export class HpackDecoder {
-  /** The fault, after `decode` returned false. */
+  /** The error, after `decode` returned false. */
   problem = ''
 
   readonly #maxListBytes: number
   readonly #table: DynamicTable
   /** The largest size that the peer may choose. */
   #limit: number
-  /** The limit was lowered below what the peer uses: its next block has to begin with a smaller size. */
+  /**
+   * Whether the limit was lowered below the size in use, so that the peer's next block must begin with a smaller
+   * size.
+   */
   #wantsResize = false
-  /** The index after the integer or string that was read last. */
+  /** The position after the integer or string that was read last. */
   #at = 0
 
   constructor(options: HpackDecoderOptions) {
@@ -35,20 +39,21 @@ export class HpackDecoder {
     this.#table = new DynamicTable(this.#limit)
   }
 
-  /** Bytes in the table, as RFC 7541 counts them. */
+  /** The size of the table, as in RFC 7541. */
   get tableBytes(): number {
     return this.#table.size
   }
 
-  /** Sets the size of our table: call it when the peer acknowledges the SETTINGS. */
+  /** Sets the limit of our table. Call it when the peer acknowledges the SETTINGS. */
   setTableLimit(bytes: number): void {
     this.#limit = bytes
     this.#wantsResize = this.#table.maxBytes > bytes
   }
 
   /**
-   * Decodes bytes[start, end), one whole field block, into `list`. False: COMPRESSION_ERROR, see `problem`. A block of more than
-   * `maxListBytes` is not an error: it sets `list.isTooLarge`, and the connection stays open.
+   * Decodes bytes[start, end), one whole field block, into `list`. Returns `false` for a COMPRESSION_ERROR, see
+   * `problem`. A block of more than `maxListBytes` is not an error: it sets `list.isTooLarge`, and the connection
+   * stays open.
    */
   decode(bytes: Uint8Array, start: number, end: number, list: FieldList): boolean {
     list.clear()
@@ -92,7 +97,10 @@ export class HpackDecoder {
     return true
   }
 
-  /** Appends the name of an entry, and its value if wanted. The length of the name, or -1 when there is no such entry. */
+  /**
+   * Appends the name of an entry, and its value if wanted. Returns the length of the name, or -1 if there is no such
+   * entry.
+   */
   #appendEntry(list: FieldList, index: number, withValue: boolean): number {
     if (index === 0) return this.#miss('index 0')
     if (index <= STATIC_COUNT) {
@@ -106,13 +114,14 @@ export class HpackDecoder {
     if (!table.has(entry)) return this.#miss('an index that is not in the table')
     const start = table.start(entry)
     const nameLength = table.nameLength(entry)
-    // The fields of a list that is too large are not read: without this, a block of 16 KB makes 64 MB of copies.
+    // The fields of a list that is too large are not read. Without this check, a block of 16 KB would cause 64 MB of
+    // copies.
     if (withValue && list.isTooLarge) return nameLength
     list.append(table.bytes, start, start + nameLength + (withValue ? table.valueLength(entry) : 0))
     return nameLength
   }
 
-  /** The string literal behind `#at`. */
+  /** Appends the string literal at `#at`. */
   #appendString(list: FieldList, bytes: Uint8Array, end: number): boolean {
     const start = this.#at
     if (start >= end) return this.#refuse('the block ends inside a field')
@@ -132,7 +141,10 @@ export class HpackDecoder {
     return true
   }
 
-  /** The integer at `at`, whose prefix fills `mask` (RFC 7541 section 5.1); `#at` is behind it. -1: refused. */
+  /**
+   * Reads the integer at `at`, whose prefix fills `mask` (RFC 7541 section 5.1), and sets `#at` after it. Returns -1
+   * if it is refused.
+   */
   #integer(bytes: Uint8Array, at: number, end: number, mask: number): number {
     let value = bytes[at]! & mask
     let next = at + 1

@@ -1,4 +1,4 @@
-// Encodes fields (RFC 7541) from bytes into bytes: what repeats becomes an index, secrets are never indexed.
+// Encodes fields (RFC 7541) from bytes into bytes. Repeated fields become an index; secrets are never indexed.
 
 import { copyBytes } from '../bytes.ts'
 import { DEFAULT_TABLE_BYTES, DynamicTable, ENTRY_OVERHEAD } from './dynamic-table.ts'
@@ -17,28 +17,32 @@ export function maxBlockBytes(textBytes: number, fieldCount: number): number {
   return textBytes + fieldCount * MAX_ADDED_BYTES + MAX_RESIZE_BYTES
 }
 
-/** Slots of the index of the dynamic table: twice as many as entries fit into 4096 bytes. */
+/** The number of slots of the dynamic table's index: twice as many as entries fit into 4,096 bytes. */
 const SLOTS = 256
 
 /**
- * The encoder of one connection: call `begin` for each block, then `field` and the like for each field, pseudo-header fields
- * first. Every call takes where to write and returns where that ended; the array has room for `maxBlockBytes`.
+ * The encoder of one connection. For each block call `begin`, then `field` or a similar method for each field,
+ * pseudo-header fields first. Every call takes the position to write at and returns the end; the array needs room for
+ * `maxBlockBytes`.
  */
 export class HpackEncoder {
   readonly #table: DynamicTable
   readonly #ownLimit: number
-  /** The smallest size since the last block, and whether the peer has to be notified of sizes. */
+  /** The smallest table size since the last block, and whether the peer must be told about sizes. */
   #smallest = 0
   #isResized: boolean
-  /** The number + 1 of the entry with this name and value, or with this name, by hash. A later one takes the slot. */
+  /**
+   * The number + 1 of the entry with this name and value, or with this name, by hash. A later entry replaces an
+   * earlier one in its slot.
+   */
   #pairs: Int32Array | undefined
   #names: Int32Array | undefined
-  /** The name under work, lower-case. */
+  /** The name that is being encoded, in lower case. */
   #name = new Uint8Array(128)
 
   /**
-   * Makes an encoder. `maxTableBytes` is the table size that this side wants, 4096 by default. At 0 no field depends on one
-   * before it.
+   * Makes an encoder. `maxTableBytes` is the table size that this side wants to use, by default 4,096. At 0, no field
+   * depends on an earlier one.
    */
   constructor(maxTableBytes: number = DEFAULT_TABLE_BYTES) {
     this.#ownLimit = maxTableBytes
@@ -47,12 +51,12 @@ export class HpackEncoder {
     this.#isResized = maxTableBytes < DEFAULT_TABLE_BYTES
   }
 
-  /** Bytes in the table, as RFC 7541 counts them. */
+  /** The size of the table, as in RFC 7541. */
   get tableBytes(): number {
     return this.#table.size
   }
 
-  /** The peer's SETTINGS_HEADER_TABLE_SIZE. The next block tells it what is used of it. */
+  /** Takes the peer's SETTINGS_HEADER_TABLE_SIZE. The next block tells the peer how much of it is used. */
   setPeerLimit(bytes: number): void {
     const size = Math.min(bytes, this.#ownLimit)
     if (size === this.#table.maxBytes) return
@@ -70,14 +74,13 @@ export class HpackEncoder {
     return writeInteger(into, to, 0x20, 0x1f, maxBytes)
   }
 
-  /** Writes `:status`. */
   status(into: Uint8Array, at: number, status: number): number {
     for (let index = STATUS; index < STATUS + 7; index++)
       if (STATUSES[index - STATUS] === status) {
         into[at] = 0x80 | index
         return at + 1
       }
-    // Not indexed, because entries that are not in the static table are rare.
+    // Not indexed, because statuses outside of the static table are rare.
     into[at] = STATUS
     into[at + 1] = 3
     into[at + 2] = 0x30 + Math.trunc(status / 100)
@@ -86,13 +89,13 @@ export class HpackEncoder {
     return at + 5
   }
 
-  /** A field whose name is that of an entry of the static table, the first with that name. */
+  /** Writes a field whose name is in the static table; `index` is the first entry with that name. */
   known(into: Uint8Array, at: number, index: number, bytes: Uint8Array, start: number, end: number): number {
     const nameStart = NAME_STARTS[index]!
     return this.field(into, at, STATIC_BYTES, nameStart, VALUE_STARTS[index]!, bytes, start, end)
   }
 
-  /** A field. The name becomes lower-case. */
+  /** Writes a field. The name becomes lower-case. */
   field(
     into: Uint8Array,
     at: number,
@@ -118,7 +121,7 @@ export class HpackEncoder {
     }
     const table = this.#table
     const size = nameLength + end - start + ENTRY_OVERHEAD
-    // An entry that displaces most others is not stored.
+    // An entry that would displace most others is not stored.
     if (indexing === INDEXED && size <= (table.maxBytes * 3) >> 2) {
       const hash = hashOf(bytes, start, end, nameHash)
       this.#pairs ??= new Int32Array(SLOTS)
@@ -157,7 +160,7 @@ export class HpackEncoder {
     return writeString(into, to, bytes, start, end)
   }
 
-  /** Copies the name in lower case and responses its hash. */
+  /** Copies the name in lower case and returns its hash. */
   #takeName(bytes: Uint8Array, start: number, end: number): number {
     const length = end - start
     if (length > this.#name.length) this.#name = new Uint8Array(2 * length)
@@ -172,7 +175,7 @@ export class HpackEncoder {
     return hash
   }
 
-  /** Returns the index of the entry's name if the entry is there and has the current name; otherwise 0. */
+  /** Returns the index of the entry if it exists and has the current name; otherwise 0. */
   #nameIndex(entry: number, nameLength: number): number {
     const table = this.#table
     if (!table.has(entry) || table.nameLength(entry) !== nameLength) return 0
@@ -194,12 +197,12 @@ export class HpackEncoder {
 
 const STATUSES = [200, 204, 206, 304, 400, 404, 500]
 
-/** The entry of the static table with the name of `index` and this value, or 0. */
+/** Returns the index of the static entry with the name of `index` and this value, or 0. */
 function staticPair(index: number, bytes: Uint8Array, start: number, end: number): number {
   for (let pair = index; pair < index + 7; pair++) {
     const from = VALUE_STARTS[pair]!
     const length = VALUE_ENDS[pair]! - from
-    // Only a few names have values, and all entries of one name follow each other.
+    // Few names have values, and all entries of one name follow each other.
     if (length === 0) return 0
     if (length === end - start && isSame(STATIC_BYTES, from, bytes, start, length))
       return isSameName(pair, index) ? pair : 0
@@ -219,7 +222,7 @@ function isSame(a: Uint8Array, aStart: number, b: Uint8Array, bStart: number, le
   return true
 }
 
-/** Writes an integer whose prefix fills `mask`, under the bits of `pattern` (RFC 7541 section 5.1). */
+/** Writes an integer whose prefix fills `mask`, with the bits of `pattern` above it (RFC 7541 section 5.1). */
 function writeInteger(into: Uint8Array, at: number, pattern: number, mask: number, value: number): number {
   let to = at
   if (value < mask) {

@@ -2,7 +2,7 @@
 //
 // The code is canonical: the lengths decide it. Within one length, codes count up in the order of the symbols.
 
-/** Bits of the code of each byte. */
+/** The number of bits of each byte's code. */
 // biome-ignore format: sixteen in a row
 const BITS: Uint8Array = Uint8Array.of(
   13, 23, 28, 28, 28, 28, 28, 28, 28, 24, 30, 28, 28, 30, 28, 28,
@@ -25,12 +25,12 @@ const BITS: Uint8Array = Uint8Array.of(
 
 /** The code of each byte, in the lowest bits. */
 const CODES = new Uint32Array(256)
-/** The last code is that of EOS: thirty ones, which never are in a string. */
+/** The last code is that of EOS: thirty ones, which never occur in a string. */
 const EOS_BITS = 30
 const SHORTEST_BITS = 5
 
-// The decoder reads half a byte at a time. A state is an inner node of the code's tree; each entry holds the next state and,
-// at most, one byte that was completed: no code is shorter than half a byte.
+// The decoder reads half a byte at a time. A state is an inner node of the code's tree. Each entry has the next state
+// and at most one completed byte, because no code is shorter than half a byte.
 const STATES = 256
 const EMITS = 0x10000
 const FAILS = 0x20000
@@ -39,7 +39,7 @@ const steps = new Int32Array(STATES * 16)
 const mayEnd = new Uint8Array(STATES)
 
 function build(): void {
-  // Children of node n at 2n and 2n + 1: 0 for none yet, a node, or a byte with LEAF.
+  // The children of node n are at 2n and 2n + 1: 0 for none yet, a node, or a byte with LEAF.
   const LEAF = 0x1000
   const children = new Int32Array(STATES * 2)
   let nodes = 1
@@ -64,7 +64,7 @@ function build(): void {
       let entry = 0
       for (let bit = 3; bit >= 0 && entry !== FAILS; bit--) {
         const child = children[2 * node + ((half >>> bit) & 1)]!
-        // Only EOS has no place in the tree.
+        // Only EOS is missing in the tree.
         if (child === 0) entry = FAILS
         else if (child & LEAF) entry = EMITS | ((child & 0xff) << 8)
         node = child & LEAF ? 0 : child
@@ -80,8 +80,8 @@ export function maxDecodedBytes(length: number): number {
 }
 
 /**
- * Decodes bytes[start, end) to `into` from `at` on, which has room for `maxDecodedBytes`. Returns where it ends, or -1 if it
- * is not a Huffman string: EOS in it, padding of eight bits or more, or padding that is not all ones.
+ * Decodes bytes[start, end) to `into` from `at` on, which has room for `maxDecodedBytes`. Returns the end, or -1 for
+ * an invalid Huffman string: with EOS, with padding of eight bits or more, or with padding that is not all ones.
  */
 export function decodeHuffman(
   bytes: Uint8Array,
@@ -111,7 +111,7 @@ export function huffmanLength(bytes: Uint8Array, start: number, end: number): nu
   return (bits + 7) >>> 3
 }
 
-/** Writes the coded form of bytes[start, end) to `into` from `at` on and returns where it ends. */
+/** Writes the coded form of bytes[start, end) to `into` from `at` on. Returns the end. */
 export function encodeHuffman(
   bytes: Uint8Array,
   start: number,
@@ -126,7 +126,7 @@ export function encodeHuffman(
     const byte = bytes[from]!
     let code = CODES[byte]!
     let bits = BITS[byte]!
-    // There are at most seven pending bits, so 24 more fit into the 31 that stay positive.
+    // At most seven bits are pending, so 24 more fit into the 31 that stay positive.
     if (bits > 24) {
       bits -= 16
       pending = (pending << bits) | (code >>> 16)

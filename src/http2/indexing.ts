@@ -1,12 +1,12 @@
-// Which fields go into the dynamic table of an encoder, by name: those that repeat, and none that is a secret.
+// Decides by name which fields an encoder puts into the dynamic table: those that repeat, and no secrets.
 
-/** An entry of its own: the next message likely has the same value. */
+/** The field becomes an entry, because the next message likely has the same value. */
 export const INDEXED = 0
-/** Differs from message to message: it would only push others out. */
+/** The field differs from message to message, so as an entry it would only displace others. */
 export const PASSING = 1
 /**
- * A secret. Never indexed, here or by an end that passes the block on: the size of a block must not show whether a guess was right
- * (RFC 7541 section 7.1).
+ * The field is a secret, which neither this side nor one that passes the block on may index: the size of a block must
+ * not show whether a guess was right (RFC 7541 section 7.1).
  */
 export const SENSITIVE = 2
 

@@ -1,4 +1,5 @@
-// The names that an encoder knows beforehand, found by their bytes: the index in the static table, and whether to index the field.
+// The names that an encoder knows in advance, found by their bytes: the index in the static table, and whether to
+// index the field.
 
 import { ascii } from '../http/characters.ts'
 import { INDEXED, INDEXING } from './indexing.ts'
@@ -14,7 +15,7 @@ export interface KnownName {
 const SLOTS = 512
 const slots: (KnownName | undefined)[] = Array.from({ length: SLOTS })
 
-/** The hash of bytes[start, end), going on from that of what is in front (FNV-1a). */
+/** Returns the FNV-1a hash of bytes[start, end), continuing from the hash of the bytes before them. */
 export function hashOf(bytes: Uint8Array, start: number, end: number, seed: number = HASH_SEED): number {
   let hash = seed
   for (let at = start; at < end; at++) hash = Math.imul(hash ^ bytes[at]!, HASH_FACTOR)
@@ -36,7 +37,7 @@ for (const name of new Set([...INDEX_OF_NAME.keys(), ...INDEXING.keys()])) {
   }
 }
 
-/** The known name in the first `length` bytes, whose hash is `hash`. */
+/** Returns the known name in the first `length` bytes, whose hash is `hash`. */
 export function knownName(bytes: Uint8Array, length: number, hash: number): KnownName | undefined {
   for (let slot = slotOf(hash); ; slot = (slot + 1) & (SLOTS - 1)) {
     const known = slots[slot]

@@ -1,14 +1,14 @@
-// The rules for fields of HTTP/2 messages (RFC 9113 section 8.2), and copying those that keep them into HTTP/1.1 lines.
+// The rules for fields of HTTP/2 messages (RFC 9113 section 8.2), and copying valid ones into HTTP/1.1 lines.
 
 import { COLON, CR, DEL, LF, SP, TAB, TOKEN } from '../http/characters.ts'
 import * as Field from '../http/field-names.ts'
 import type { FieldList } from './field-list.ts'
 
-/** The bytes of a field name, marked 1: token characters without capitals. */
+/** The bytes of a field name, marked 1: token characters without capital letters. */
 const NAME: Uint8Array = TOKEN.slice()
 NAME.fill(0, 0x41, 0x5b)
 
-/** The maximum size of a head in addition to its fields: `: ` and CRLF for each line, and its own lines. */
+/** The maximum size of a head in addition to its fields: `: ` and CRLF for each line, and the lines that we add. */
 const MAX_ADDED_BYTES = 384
 
 /** Returns the maximum size of a list as HTTP/1.1 text. */
@@ -16,7 +16,7 @@ export function maxTextBytes(list: FieldList): number {
   return list.end + 4 * list.count + MAX_ADDED_BYTES
 }
 
-/** Remembers why the fields are not message. */
+/** Records why the fields are not a valid message. */
 export function refuse(list: FieldList, problem: string): -1 {
   list.problem = problem
   return -1
@@ -31,18 +31,18 @@ export function isFieldName(list: FieldList, field: number): boolean {
   return at === end && end > start
 }
 
-/** The kind of a field by its name, of those in `http/field-names.ts`. */
+/** Returns the kind of a field by its name, as in `http/field-names.ts`. */
 export function kindOfField(list: FieldList, field: number): number {
   const start = list.nameStart(field)
   return Field.kindOf(list.bytes, start, list.nameEnd(field) - start)
 }
 
-/** Whether the name is exactly this one: no capitals. */
+/** Whether the name is exactly this one, without capital letters. */
 export function isNamed(list: FieldList, field: number, name: string): boolean {
   return isText(list.bytes, list.nameStart(field), list.nameEnd(field), name)
 }
 
-/** Whether the value is exactly this. */
+/** Whether the value is exactly this one. */
 export function isValue(list: FieldList, field: number, text: string): boolean {
   return isText(list.bytes, list.valueStart(field), list.valueEnd(field), text)
 }
@@ -58,7 +58,10 @@ export function isPseudo(list: FieldList, field: number): boolean {
   return list.bytes[list.nameStart(field)] === COLON && list.nameEnd(field) > list.nameStart(field)
 }
 
-/** Whether a field of this kind speaks of a connection of HTTP/1.1 (RFC 9113 section 8.2.2), so that it makes a message malformed. */
+/**
+ * Whether a field of this kind concerns a connection of HTTP/1.1 (RFC 9113 section 8.2.2), which makes a message
+ * malformed.
+ */
 export function isConnectionSpecific(list: FieldList, field: number, kind: number): boolean {
   switch (kind) {
     case Field.CONNECTION:
@@ -80,8 +83,8 @@ export function isLengthOfBody(list: FieldList, field: number): boolean {
 }
 
 /**
- * Copies a value and returns where it ends; -1 when it holds NUL, CR or LF, or has white space at an end. Any other byte is left
- * to the parser of the text.
+ * Copies a value and returns the end; -1 if it contains NUL, CR or LF, or has white space at an end. The parser of
+ * the text checks all other bytes.
  */
 export function copyValue(list: FieldList, field: number, into: Uint8Array, at: number): number {
   const { bytes } = list
@@ -99,7 +102,7 @@ export function copyValue(list: FieldList, field: number, into: Uint8Array, at: 
   return to
 }
 
-/** Copies a field as a line; -1 when it breaks a rule. */
+/** Copies a field as a line. Returns -1 if it breaks a rule. */
 export function copyLine(list: FieldList, field: number, into: Uint8Array, at: number): number {
   const { bytes } = list
   const end = list.nameEnd(field)
@@ -111,7 +114,7 @@ export function copyLine(list: FieldList, field: number, into: Uint8Array, at: n
   return to < 0 ? -1 : endLine(into, to)
 }
 
-/** Copies a value that is in a first line: a byte that would end it there is refused. */
+/** Copies a value for a first line. Refuses bytes that would end the word there. */
 export function copyWord(list: FieldList, field: number, into: Uint8Array, at: number): number {
   const { bytes } = list
   let to = at
@@ -135,7 +138,10 @@ export function endLine(into: Uint8Array, at: number): number {
   return at + 2
 }
 
-/** Ends a head. Writes past the end of a typed array vanish: a cut head must never leave unnoticed. */
+/**
+ * Ends a head. Throws if it did not fit: writes past the end of a typed array are ignored, and a truncated head must
+ * never be sent.
+ */
 export function endHead(into: Uint8Array, at: number): number {
   const end = endLine(into, at)
   if (end > into.length) throw new RangeError('a head needs the room of maxTextBytes')

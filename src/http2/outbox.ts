@@ -1,22 +1,22 @@
-// Frames that leave together: those of all streams of a connection that were written in one turn of the event loop.
+// Collects the frames of all streams of a connection that were written in one turn of the event loop.
 
 import { copyBytes } from '../bytes.ts'
 
 /**
- * The size from which the outbox is full: bytes that wait for room stay with their stream. One TLS write of this size keeps a
+ * The size from which the outbox is full: further bytes stay with their stream. One TLS write of this size keeps a
  * fast network busy.
  */
 export const FULL_OUTBOX_BYTES = 65_536
-/** A whole DATA frame fits behind what is not full yet. */
+/** The size of an array: a whole DATA frame fits after an outbox that is not full. */
 const ARRAY_BYTES = FULL_OUTBOX_BYTES + 20_480
-/** Arrays kept for the next connections: a connection has one only while frames wait. */
+/** The number of arrays kept for the next connections. A connection has one only while frames wait. */
 const MAX_SPARE_ARRAYS = 16
 
 const EMPTY = new Uint8Array(0)
 const spare: Uint8Array[] = []
 
 export class Outbox {
-  /** The frames lie in [0, end). */
+  /** The frames, in [0, end). */
   bytes: Uint8Array = EMPTY
   end = 0
 
@@ -28,7 +28,7 @@ export class Outbox {
     return this.end >= FULL_OUTBOX_BYTES
   }
 
-  /** The array, with room for this many bytes behind `end`. */
+  /** Returns the array, with room for `count` bytes after `end`. */
   reserve(count: number): Uint8Array {
     const needed = this.end + count
     if (needed <= this.bytes.length) return this.bytes
@@ -43,7 +43,6 @@ export class Outbox {
     return larger
   }
 
-  /** The frames have left. */
   clear(): void {
     keep(this.bytes)
     this.bytes = EMPTY

@@ -26,15 +26,19 @@ import {
 
 const COOKIE = 'cookie'
 
-/** The pseudo-header fields of the request under work: their places in the list, -1 for none. One request at a time. */
+/**
+ * The positions of the pseudo-header fields in the list, -1 for none. Shared, because one request is written at a
+ * time.
+ */
 const pseudo = { method: -1, scheme: -1, authority: -1, path: -1, protocol: -1, end: 0 }
 
 /**
- * Writes the request as a head of HTTP/1.1 to `into` from `at` on, which has room for `maxTextBytes` and the key. Returns where it
- * ends, or -1 when it is malformed: see `list.problem`. Cookie crumbs become one line; a body without a length becomes chunks.
+ * Writes the request as an HTTP/1.1 head to `into` from `at` on, which has room for `maxTextBytes` and the key.
+ * Returns the end, or -1 if it is malformed: see `list.problem`. Cookie crumbs become one line; a body without a
+ * length becomes chunks.
  *
- * `isLast`: no body follows. `webSocketKey`: an extended CONNECT (RFC 8441) becomes an upgrade with this Sec-WebSocket-Key; empty:
- * it was not enabled. A plain CONNECT stays one.
+ * `isLast`: no body follows. `webSocketKey`: an extended CONNECT (RFC 8441) becomes an upgrade with this
+ * Sec-WebSocket-Key; empty: extended CONNECT was not enabled. A plain CONNECT stays one.
  */
 export function writeRequestHead(
   list: FieldList,
@@ -69,7 +73,7 @@ export function writeRequestHead(
       }
       hasVersion ||= isUpgrade && isNamed(list, field, 'sec-websocket-version')
       if (isUpgrade && isNamed(list, field, 'sec-websocket-key')) {
-        // The upgrade has a key of ours, whose response is ours to check. This one is judged and written over.
+        // The upgrade gets a key of ours, whose reply we check. The visitor's key is checked and overwritten.
         if (copyLine(list, field, into, to) < 0) return -1
         continue
       }
@@ -94,14 +98,14 @@ export function writeRequestHead(
     if (to < 0) return -1
   }
   if (wantsTrailers) to = write('Connection: TE\r\n', into, to)
-  // RFC 8441 section 5 leaves it to the visitor, but there is one version only, and apps refuse a request without it.
+  // RFC 8441 section 5 makes it optional, but only one version exists, and apps refuse a request without it.
   if (isUpgrade && !hasVersion) to = write('Sec-WebSocket-Version: 13\r\n', into, to)
   if (isUpgrade) to = writeUpgrade(list, webSocketKey, into, to)
   else if (!isLast && !hasLength) to = write('Transfer-Encoding: chunked\r\n', into, to)
   return to < 0 ? -1 : endHead(into, to)
 }
 
-/** Finds the pseudo-header fields: each once, known, and in front of all others. */
+/** Finds the pseudo-header fields: each at most once, known, and before all others. */
 function readPseudo(list: FieldList): boolean {
   pseudo.method = pseudo.scheme = pseudo.authority = pseudo.path = pseudo.protocol = -1
   let field = 0
@@ -118,7 +122,7 @@ function readPseudo(list: FieldList): boolean {
 }
 
 function pseudoName(list: FieldList, field: number): Exclude<keyof typeof pseudo, 'end'> | undefined {
-  // The first letters tell them apart.
+  // The first letter identifies the name.
   switch (list.bytes[list.nameStart(field) + 1]) {
     case 0x6d:
       return isNamed(list, field, ':method') ? 'method' : undefined
@@ -133,7 +137,8 @@ function pseudoName(list: FieldList, field: number): Exclude<keyof typeof pseudo
 }
 
 /**
- * Writes the request line. Returns the index after it, or -1 if its parts are missing as well many, or not what a line can have.
+ * Writes the request line. Returns the position after it; -1 if a part is missing, there is one too many, or a part
+ * is invalid in a line.
  */
 function writeRequestLine(list: FieldList, mayUpgrade: boolean, into: Uint8Array, at: number): number {
   const { bytes } = list
@@ -169,7 +174,7 @@ function writeRequestLine(list: FieldList, mayUpgrade: boolean, into: Uint8Array
   return to < 0 ? -1 : write(' HTTP/1.1\r\n', into, to)
 }
 
-/** All crumbs, from `first` on, as one line (RFC 9113 section 8.2.3). */
+/** Writes all cookie crumbs, from `first` on, as one line (RFC 9113 section 8.2.3). */
 function writeCookies(list: FieldList, first: number, into: Uint8Array, at: number): number {
   let to = copyValue(list, first, into, write('cookie: ', into, at))
   for (let field = first + 1; field < list.count && to >= 0; field++) {
@@ -181,7 +186,7 @@ function writeCookies(list: FieldList, first: number, into: Uint8Array, at: numb
   return to < 0 ? -1 : endLine(into, to)
 }
 
-/** The lines of an upgrade, which is what an extended CONNECT is in HTTP/1.1. */
+/** Writes the lines of an upgrade, which stands for an extended CONNECT in HTTP/1.1. */
 function writeUpgrade(list: FieldList, webSocketKey: string, into: Uint8Array, at: number): number {
   let to = copyWord(list, pseudo.protocol, into, write('Connection: Upgrade\r\nUpgrade: ', into, at))
   if (to < 0) return -1

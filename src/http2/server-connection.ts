@@ -1,5 +1,5 @@
-// The server's end of one HTTP/2 connection (RFC 9113): streams, settings, windows, limits and the end. It knows bytes, and
-// neither sockets nor requests.
+// The server's end of one HTTP/2 connection (RFC 9113): streams, settings, windows, limits and the end. It handles
+// bytes, without sockets or requests.
 //
 //   bytes ─▶ receive ─▶ decoder ─▶ streams' handlers … FrameSender ─▶ outbox ─▶ owner of the socket
 
@@ -15,66 +15,79 @@ import { ServerStream } from './server-stream.ts'
 import * as Settings from './settings.ts'
 import { INITIAL_WINDOW_BYTES, ReceiveWindow } from './windows.ts'
 
-/** The number of bytes that may arrive on a stream before its request's origin reads them: 20 Mbit/s over 100 ms. */
+/** The number of bytes that may arrive on a stream before its origin reads them: 20 Mbit/s over 100 ms. */
 export const STREAM_WINDOW_BYTES = 262_144
-/** The number of bytes of all streams of a connection that wait here while origins do not read. */
+/** The number of bytes of all streams of a connection that may wait here while origins do not read. */
 export const CONNECTION_WINDOW_BYTES = 1_048_576
-/** The maximum number of request bytes after its complete response: visitors that continue may end it themselves. */
+/**
+ * The maximum number of request bytes after the complete response. Visitors that still send then may end the stream
+ * themselves.
+ */
 export const MAX_DROPPED_BYTES = 16_777_216
-/** The number of periods without any of them, as `endPeriod` counts. */
+/** The number of periods without such bytes, as counted by `endPeriod`. */
 export const QUIET_PERIODS = 2
-/** The maximum number of CONTINUATION frames in a head. Senders of many frames fill them: four hold the largest head. */
+/** The maximum number of CONTINUATION frames in a head. Senders fill frames, and four hold the largest head. */
 export const MAX_CONTINUATIONS = 16
 /**
- * Frames that ask for a response or for nothing: PING, SETTINGS, PRIORITY, WINDOW_UPDATE, CONTINUATION, DATA without data, frames of
- * closed streams and unknown ones. This many at once (`maxNoise`), and this many a tick. Requests and responses add to them.
+ * The allowance of frames that cause no request: PING, SETTINGS, PRIORITY, WINDOW_UPDATE, CONTINUATION, DATA without
+ * data, frames of closed streams and unknown ones. `maxNoise` at once, and more with each tick. Requests and
+ * responses add this many.
  */
 const NOISE_PER_REQUEST = 8
 const NOISE_PER_DATA = 2
-/** A head that no request may have, decoded for nothing. */
+/** The cost of a head that is too large for any request, and was decoded for nothing. */
 const NOISE_OF_LARGE_HEAD = 64
 /** The number of bytes of a field block that count as a frame of a portion. */
 const BLOCK_BYTES_LIKE_A_FRAME = 1_024
-/** A SETTINGS frame moves the windows of all streams. */
+/** The cost of a SETTINGS frame, which changes the windows of all streams. */
 const NOISE_OF_SETTINGS = 8
 /**
- * Streams that the peer reset, or had this side reset, before their response was complete: each has cost a request at the
- * origin. This many at once (`maxResets`), and this many a tick: a page that is left behind cancels all of its requests.
+ * The number of ticks that refill the allowance of resets (`maxResets` at once): streams that ended by the peer's
+ * action before their response was complete. Each has cost the origin a request. A page that a visitor leaves cancels
+ * all of its requests.
  */
 const TICKS_TO_REFILL = 16
-/** Heads and control frames that may wait while the peer reads nothing; then the connection ends. */
+/**
+ * The bytes of heads and control frames that may wait while the peer reads nothing. If exceeded, the connection ends.
+ */
 export const MAX_WAITING_BYTES = 1_048_576
 
 const NO_LAST_STREAM = Frame.MAX_U31
-/** The list of the current block: it is read at once, so one list serves all connections. */
+/** The list of the current block. One list serves all connections, because it is read at once. */
 const fields = new FieldList()
 
 export interface ServerConnectionHost {
-  /** A request came: its fields, valid during the call, decide. Sets `stream.handler` unless it resets the stream. */
+  /** Called with the fields of a request, valid during the call. Sets `stream.handler` unless it resets the stream. */
   requested(stream: ServerStream, fields: FieldList, isLast: boolean): void
   framed(): void
-  /** A stream was reset before its response was complete. `false`: too many were, on connections that only the host knows. */
+  /**
+   * Called when a stream was reset before its response was complete. Returns `false` if there are too many, on
+   * connections that only the host knows.
+   */
   mayReset(): boolean
-  /** The connection is over, and this many responses on it were not complete: each has cost a request, as a reset one has. */
+  /**
+   * Called when the connection is over, with the number of incomplete responses. Each has cost a request, like a
+   * reset stream.
+   */
   leftUnanswered(count: number): void
-  /** The last stream is gone. */
+  /** Called when the last stream is gone. */
   idle(): void
-  /** Called when the connection ends with a fault, which GOAWAY names; nothing is read any more. */
+  /** Called when the connection ends with a fault, which GOAWAY names. Nothing more is read. */
   failed(fault: Code.Fault): void
-  /** The peer has seen the first GOAWAY of `shutDown`. */
+  /** Called when the peer has seen the first GOAWAY of `shutDown`. */
   sawGoaway(): void
 }
 
 export interface ServerConnectionOptions {
-  /** The maximum size of the fields of a head, as RFC 7541 counts it. */
+  /** The maximum size of the fields of a head, as in RFC 7541. */
   readonly maxListBytes: number
-  /** A longer field block cannot be decoded, which ends the connection. */
+  /** The maximum size of a field block. A longer one cannot be decoded, which ends the connection. */
   readonly maxBlockBytes: number
-  /** Requests in progress at once. */
+  /** The maximum number of requests in progress. */
   readonly maxStreams: number
-  /** Streams that are reset before their response is complete: this many at once. */
+  /** The number of streams that may be reset at once before their response is complete. */
   readonly maxResets: number
-  /** Frames that say nothing: this many at once. */
+  /** The number of frames that may arrive at once without causing a request. */
   readonly maxNoise: number
 }
 
@@ -90,15 +103,14 @@ export class ServerConnection implements FrameHandler {
   readonly #noise: Allowance
   readonly #resets: Allowance
   readonly #receiving: ReceiveWindow = new ReceiveWindow(INITIAL_WINDOW_BYTES)
-  /** The stream that DATA comes on; `undefined`: it is dropped. */
+  /** The stream of the current DATA frame. `undefined`: its data is dropped. */
   #dataStream: ServerStream | undefined
   #dataLength = 0
   #lastStream = 0
-  /** Streams above it are not served. */
+  /** The last stream that is served. */
   #lastServed: number = NO_LAST_STREAM
   #isShuttingDown = false
   #isOver = false
-  /** The arguments of `receive`. */
   #tick = 0
 
   constructor(host: ServerConnectionHost, options: ServerConnectionOptions) {
@@ -134,14 +146,17 @@ export class ServerConnection implements FrameHandler {
     return this.#streams.size
   }
 
-  /** The preface, a frame other than DATA, or a head has begun and is not complete. */
+  /** Whether something other than DATA is incomplete: the preface, a head, or another frame. */
   get isInside(): boolean {
     return !this.#isOver && this.#decoder.isInside
   }
 
   // ── From the peer ──────────────────────────────────────────────────────────────────────────────────────────
 
-  /** Takes bytes from `at` on, at most this many frames of them. Returns how far it came. `tick`: four of them are a second. */
+  /**
+   * Takes bytes from `at` on, at most `frames` frames of them. Returns the position reached. `tick`: the current
+   * time, in quarters of a second.
+   */
   receive(bytes: Uint8Array, at: number, frames: number, tick: number): number {
     if (this.#isOver) return bytes.length
     this.#tick = tick
@@ -206,7 +221,7 @@ export class ServerConnection implements FrameHandler {
     const list = fields
     if (!this.#hpackDecoder.decode(bytes, start, end, list))
       return this.#decoder.fail(Code.COMPRESSION_ERROR, this.#hpackDecoder.problem)
-    // Two bytes may name an entry of 4,000 that has to be copied: a long block is as much work as many frames.
+    // Two bytes may name an entry of 4,000 that must be copied, so a long block is as much work as many frames.
     this.#decoder.framesLeft -= Math.floor((end - start) / BLOCK_BYTES_LIKE_A_FRAME)
     if (fields.isTooLarge) this.#countNoise(NOISE_OF_LARGE_HEAD)
     const stream = this.#streams.get(id)
@@ -239,7 +254,7 @@ export class ServerConnection implements FrameHandler {
   #requestEnded(stream: ServerStream, trailers: FieldList | undefined): void {
     stream.isRequestEnded = true
     stream.handler.ended(trailers)
-    // curl 7.88 sees that both ways have ended once a frame comes behind that.
+    // curl 7.88 notices that both directions have ended only when another frame comes.
     if (stream.isDropping) this.#ping(stream)
     if (stream.isAnswerEnded) this.#remove(stream, false)
   }
@@ -278,13 +293,13 @@ export class ServerConnection implements FrameHandler {
   }
 
   pong(bytes: Uint8Array, start: number): void {
-    // Stream 0 is that of `shutDown`.
+    // Stream 0 means the PING of `shutDown`.
     const stream = this.#streams.get(Frame.readU32(bytes, start))
     if (stream !== undefined) stream.hasReplied = true
     if (this.#isShuttingDown && this.#lastServed === NO_LAST_STREAM) this.#host.sawGoaway()
   }
 
-  /** Does nothing: open streams continue, and the client pushes nothing and opens no more streams. */
+  /** Does nothing: open streams continue, and a client does not push streams. */
   goaway(): void {}
 
   windowUpdate(id: number, increment: number): void {
@@ -302,14 +317,14 @@ export class ServerConnection implements FrameHandler {
   }
 
   streamFault(id: number, code: number, reason: string): void {
-    // A stream that is idle cannot be reset.
+    // A stream that was never opened cannot be reset.
     if (id > this.#lastStream) this.#decoder.fail(code, reason)
     else this.#refuse(id, code)
   }
 
   // ── Streams ────────────────────────────────────────────────────────────────────────────────────────────────
 
-  /** Cuts the stream. Its handler hears nothing more. */
+  /** Resets the stream. Its handler gets no more calls. */
   resetStream(stream: ServerStream, code: number): void {
     if (stream.isClosed) return
     this.sender.reset(stream.id, code)
@@ -317,9 +332,10 @@ export class ServerConnection implements FrameHandler {
   }
 
   /**
-   * The response is complete before the request: what still comes is dropped. The peer gets RST_STREAM (RFC 9113 section 8.1) once it
-   * sends nothing for some time, having read the response, or too much. In one read with the response, clients would lose that; while they
-   * go on with an upload, curl 7.88 takes it for a fault, and httpx 0.28 waits without limit.
+   * Drops the rest of a request whose response is complete. The peer gets RST_STREAM (RFC 9113 section 8.1) after it
+   * has read the response and sent nothing for some time, or when it sends too much. If RST_STREAM came in one read
+   * with the response, clients would lose the response. During an upload, curl 7.88 would take it for an error, and
+   * httpx 0.28 would wait without limit.
    */
   dropRequest(stream: ServerStream): void {
     if (stream.isClosed || stream.isDropping) return
@@ -329,8 +345,9 @@ export class ServerConnection implements FrameHandler {
   }
 
   /**
-   * Ends a period of a dropped request. Returns whether the peer replied to a PING in each of the last periods, and sent nothing else. The
-   * caller keeps them apart in time: as long as frames come, curl 7.88 reads, before it sends the body that it owes.
+   * Ends a period of a dropped request. Returns whether, in each of the last periods, the peer replied to a PING and
+   * sent nothing else. The caller sets the time between periods: while frames come, curl 7.88 reads before it sends
+   * the rest of its body.
    */
   endPeriod(stream: ServerStream): boolean {
     if (!stream.hasReplied) return false
@@ -349,7 +366,7 @@ export class ServerConnection implements FrameHandler {
   #drop(stream: ServerStream, count: number): void {
     this.#consumed(count)
     stream.droppedBytes += count
-    // The period of these bytes is not counted either.
+    // The period of these bytes does not count either.
     stream.quietPeriods = -1
     if (stream.droppedBytes < MAX_DROPPED_BYTES) this.#giveBack(stream, count)
     else {
@@ -358,7 +375,7 @@ export class ServerConnection implements FrameHandler {
     }
   }
 
-  /** A request, or what belongs to it, breaks a rule: cuts the stream, and counts against those who do that all the time. */
+  /** Resets a stream that breaks a rule, and counts it against peers that do so repeatedly. */
   refuse(stream: ServerStream, code: number): void {
     if (!stream.isClosed) this.#refuse(stream.id, code)
   }
@@ -366,7 +383,7 @@ export class ServerConnection implements FrameHandler {
   /** Gives credit for `count` bytes of a stream that were passed on. */
   consumed(stream: ServerStream, count: number): void {
     if (count === 0) return
-    // The credit of a closed stream was returned to the connection when it closed.
+    // The connection got the credit of a closed stream when the stream closed.
     if (stream.isClosed || stream.isDropping) return
     stream.heldBytes -= count
     this.#consumed(count)
@@ -391,7 +408,7 @@ export class ServerConnection implements FrameHandler {
     this.sender.goaway(this.#lastStream, Code.NO_ERROR, '')
   }
 
-  /** The peer sends no more: requests that are not complete never will be. */
+  /** Called when the peer sends no more: incomplete requests cannot complete. */
   endRequests(): void {
     for (const stream of [...this.#streams.values()])
       if (!stream.isRequestEnded) {
@@ -400,7 +417,7 @@ export class ServerConnection implements FrameHandler {
       }
   }
 
-  /** Ends the connection: every stream hears of it. */
+  /** Ends the connection. Every stream's handler is called. */
   close(): void {
     this.#isOver = true
     this.#decoder.stop()
@@ -415,7 +432,7 @@ export class ServerConnection implements FrameHandler {
     }
   }
 
-  /** Ends it with this fault, for which GOAWAY is sent. */
+  /** Ends the connection with this fault, which GOAWAY reports. */
   fail(code: number, reason: string): void {
     if (!this.#isOver) this.#fail({ code, reason })
   }
@@ -437,7 +454,7 @@ export class ServerConnection implements FrameHandler {
     if (this.#streams.size === 0 && !this.#isOver) this.#host.idle()
   }
 
-  /** The peer's fault: a stream that is open hears of it. */
+  /** Handles an error of the peer; an open stream's handler is called. */
   #refuse(id: number, code: number): void {
     const stream = this.#streams.get(id)
     this.sender.reset(id, code)

@@ -1,21 +1,21 @@
-// One stream of a connection, as its server has it: what came, what was sent, and how much of either may still.
+// One stream of a server's connection: what arrived, what was sent, and how much more of each is allowed.
 
 import type { ResponseHead } from '../http/head.ts'
 import type { FieldList } from './field-list.ts'
 import { ReceiveWindow, SendWindow } from './windows.ts'
 
-/** A receiver of the events of a stream. After `reset` there is no other call. */
+/** Receives the events of a stream. After `reset` there is no other call. */
 export interface StreamHandler {
   /**
    * Called with bytes[start, end), a piece of the request's body. It counts against the window until
    * `ServerConnection.consumed`.
    */
   data(bytes: Uint8Array, start: number, end: number): void
-  /** The request is complete. `trailers` is valid during the call. */
+  /** Called when the request is complete. `trailers` is valid during the call. */
   ended(trailers: FieldList | undefined): void
-  /** The stream is gone: the peer reset it, broke a rule of it, or the connection ended. */
+  /** Called when the stream is gone: the peer reset it or broke a rule of it, or the connection ended. */
   reset(): void
-  /** Called when bytes that waited for room may send a portion; those that still wait then ask again. */
+  /** Called when waiting bytes may be sent, up to a portion. Streams with more must wait again. */
   writable(): void
 }
 
@@ -49,18 +49,17 @@ export class ServerStream {
   readonly receiving: ReceiveWindow
   isRequestEnded = false
   isAnswerEnded = false
-  /** Whether it has ended in both directions, or was reset. */
+  /** Whether the stream has ended in both directions, or was reset. */
   isClosed = false
-  /** Whether it waits until its own window grows. */
+  /** Whether the stream waits for its own window to grow. */
   isStarved = false
-  /** The rest of its request is dropped. */
   isDropping = false
   droppedBytes = 0
-  /** Whether the peer has replied to the last PING about it. */
+  /** Whether the peer has replied to the last PING for this stream. */
   hasReplied = false
-  /** The number of periods since it sent something. */
+  /** The number of periods since the peer sent anything on it. */
   quietPeriods = 0
-  /** Bytes that came and were not consumed. */
+  /** The number of received bytes that were not consumed. */
   heldBytes = 0
 
   readonly #owner: StreamOwner

@@ -1,4 +1,4 @@
-// The peer's SETTINGS (RFC 9113 section 6.5.2, RFC 8441 section 3), and their check.
+// The peer's SETTINGS (RFC 9113 section 6.5.2, RFC 8441 section 3), and their validation.
 
 import { DEFAULT_TABLE_BYTES } from './dynamic-table.ts'
 import { FLOW_CONTROL_ERROR, PROTOCOL_ERROR } from './error-codes.ts'
@@ -13,10 +13,10 @@ export const MAX_FRAME_SIZE = 0x5
 export const MAX_HEADER_LIST_SIZE = 0x6
 export const ENABLE_CONNECT_PROTOCOL = 0x8
 
-/** The settings of the other side; those of RFC 9113 until it says something else. */
+/** The settings of the other side; before it sends any, the defaults of RFC 9113. */
 export class PeerSettings {
   headerTableSize: number = DEFAULT_TABLE_BYTES
-  /** The least that it was during the last `read`: the encoder has to go through it (RFC 7541 section 4.2). */
+  /** The smallest table size during the last `read`, which the encoder must also announce (RFC 7541 section 4.2). */
   leastHeaderTableSize: number = DEFAULT_TABLE_BYTES
   maxConcurrentStreams: number = Number.POSITIVE_INFINITY
   initialWindowSize: number = INITIAL_WINDOW_BYTES
@@ -24,20 +24,20 @@ export class PeerSettings {
   maxHeaderListSize: number = Number.POSITIVE_INFINITY
   /** Whether a WebSocket may be opened on a stream (RFC 8441). */
   enableConnectProtocol = false
-  /** The reason why `read` refused. */
+  /** The reason why `read` refused the settings. */
   problem = ''
 
   readonly #isServer: boolean
 
   /**
-   * Makes the settings of a peer with this role. A server may not say that it takes pushes, a client says nothing by
-   * ENABLE_CONNECT_PROTOCOL.
+   * Makes the settings of a peer with this role. A server may not allow pushes, and ENABLE_CONNECT_PROTOCOL from a
+   * client has no meaning.
    */
   constructor(role: 'server' | 'client') {
     this.#isServer = role === 'server'
   }
 
-  /** Takes the entries in bytes[start, end), six bytes each, in their order. The code of a connection error, or 0. */
+  /** Reads the entries in bytes[start, end), six bytes each, in order. Returns the code of a connection error, or 0. */
   read(bytes: Uint8Array, start: number, end: number): number {
     this.leastHeaderTableSize = this.headerTableSize
     for (let at = start; at < end; at += 6) {

@@ -1,4 +1,4 @@
-// The static table of HPACK (RFC 7541 appendix A), as bytes: each name with its value right behind it.
+// The static table of HPACK (RFC 7541 appendix A) as bytes: each name with its value right after it.
 
 import { ascii } from '../http/characters.ts'
 
@@ -68,10 +68,10 @@ const ENTRIES: readonly (readonly [name: string, value: string])[] = [
   ].map(name => [name, ''] as const),
 ]
 
-/** Entries of the static table; dynamic entries count on behind it. */
+/** The number of entries of the static table. The indexes of dynamic entries follow. */
 export const STATIC_COUNT = 61
 
-// Where the pseudo-header fields begin.
+// The indexes at which the pseudo-header fields begin.
 export const AUTHORITY = 1
 export const METHOD = 2
 export const PATH = 4
@@ -79,7 +79,7 @@ export const SCHEME = 6
 export const STATUS = 8
 
 export const STATIC_BYTES: Uint8Array = ascii(ENTRIES.flat().join(''))
-/** The positions by index (from 1): where a name begins, where its value begins, where that ends. */
+/** The positions by index (from 1): where the name begins, where the value begins, where the value ends. */
 export const NAME_STARTS: Uint16Array = new Uint16Array(STATIC_COUNT + 1)
 export const VALUE_STARTS: Uint16Array = new Uint16Array(STATIC_COUNT + 1)
 export const VALUE_ENDS: Uint16Array = new Uint16Array(STATIC_COUNT + 1)

@@ -2,11 +2,11 @@
 
 import { MAX_U31 } from './frame.ts'
 
-/** Every window before either side says anything. */
+/** The size of every window before either side sets one. */
 export const INITIAL_WINDOW_BYTES = 65_535
 
 export class SendWindow {
-  /** The available bytes. May be negative, after SETTINGS_INITIAL_WINDOW_SIZE went down. */
+  /** The available bytes. Negative after SETTINGS_INITIAL_WINDOW_SIZE was lowered. */
   available: number
 
   constructor(bytes: number) {
@@ -19,8 +19,9 @@ export class SendWindow {
   }
 
   /**
-   * Grows the window after a WINDOW_UPDATE, or by the difference between the new SETTINGS_INITIAL_WINDOW_SIZE and the old one
-   * (streams only). False: FLOW_CONTROL_ERROR, the window passes 2^31 - 1.
+   * Grows the window after a WINDOW_UPDATE, or by the difference between the new and the old
+   * SETTINGS_INITIAL_WINDOW_SIZE (streams only). Returns `false` for a FLOW_CONTROL_ERROR: the window exceeds 2^31 -
+   * 1.
    */
   grow(bytes: number): boolean {
     if (this.available + bytes > MAX_U31) return false
@@ -29,12 +30,12 @@ export class SendWindow {
   }
 }
 
-/** The window of the peer, and when to tell it that there is room again. */
+/** The window that the peer has here, and when to tell it that there is room again. */
 export class ReceiveWindow {
   size: number
-  /** The number of bytes that the peer may still send. Negative after `settle` to less. */
+  /** The number of bytes that the peer may still send. Negative after `settle` lowered it. */
   available: number
-  /** The consumed bytes without credit yet. */
+  /** The number of consumed bytes without credit yet. */
   consumed = 0
 
   constructor(bytes: number) {
@@ -42,7 +43,7 @@ export class ReceiveWindow {
     this.available = bytes
   }
 
-  /** A DATA frame of this length came. False: FLOW_CONTROL_ERROR, the peer had no right to it. */
+  /** Counts a DATA frame of this length. Returns `false` for a FLOW_CONTROL_ERROR: the peer had no credit for it. */
   take(length: number): boolean {
     if (length > this.available && length > 0) return false
     this.available -= length
@@ -52,11 +53,11 @@ export class ReceiveWindow {
   /** Counts bytes as passed on. Returns the increment of a WINDOW_UPDATE to send now, or 0. */
   consume(bytes: number): number {
     this.consumed += bytes
-    // At half: earlier costs a frame for every few bytes, later lets the peer run dry on long ways.
+    // At half of the window: earlier costs a frame for every few bytes; later lets the peer run out on long paths.
     return this.consumed * 2 >= this.size ? this.giveBack() : 0
   }
 
-  /** Returns the credit of all consumed bytes to the peer. Returns the increment, or 0. */
+  /** Gives credit for all consumed bytes. Returns the increment, or 0. */
   giveBack(): number {
     const increment = this.consumed
     this.consumed = 0
@@ -64,7 +65,7 @@ export class ReceiveWindow {
     return increment
   }
 
-  /** A larger size, at most 2^31 - 1. Returns the increment of the WINDOW_UPDATE that tells the peer. */
+  /** Enlarges the window, to at most 2^31 - 1. Returns the increment of the WINDOW_UPDATE for the peer. */
   enlarge(bytes: number): number {
     const increment = bytes - this.size
     this.size = bytes
@@ -72,7 +73,10 @@ export class ReceiveWindow {
     return increment
   }
 
-  /** The peer acknowledged another SETTINGS_INITIAL_WINDOW_SIZE, and moved its count of each stream by the difference. */
+  /**
+   * Called when the peer acknowledged another SETTINGS_INITIAL_WINDOW_SIZE, and changed its count of each stream by
+   * the difference.
+   */
   settle(bytes: number): void {
     this.available += bytes - this.size
     this.size = bytes

@@ -1,4 +1,4 @@
-// `localtunnels/astro`: the dev server of Astro with a public URL. Astro runs Vite, and shows its own addresses alone.
+// `localtunnels/astro`: the dev server of Astro with a public URL. Astro runs Vite, and only shows its own addresses.
 //
 //   // astro.config.mjs
 //   import { localtunnels } from 'localtunnels/astro'
@@ -10,7 +10,7 @@ import { localtunnels as vitePlugin } from './vite.ts'
 
 export type AstroTunnelOptions = DevTunnelOptions
 
-/** The part of Astro's types that is used. */
+/** The used part of Astro's types. */
 interface Setup {
   readonly command: string
   updateConfig(
@@ -30,7 +30,10 @@ export interface AstroTunnel {
   }
 }
 
-/** The plugin of `localtunnels/vite` in the dev server of Astro, with a line for the URL. Builds and previews have no tunnel. */
+/**
+ * The plugin of `localtunnels/vite` in the dev server of Astro, and a line with the URL. Builds and previews have no
+ * tunnel.
+ */
 export function localtunnels({ enabled = true, ...options }: AstroTunnelOptions = {}): AstroTunnel {
   return {
     name: 'localtunnels',

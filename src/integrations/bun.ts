@@ -7,7 +7,7 @@ import type { OriginOptions } from '../client/options.ts'
 import type { ReserveOptions } from '../reserve.ts'
 import { HeldTunnel } from './held-tunnel.ts'
 
-/** The part of the result of `Bun.serve` that is read. */
+/** The used part of the result of `Bun.serve`. */
 export interface BunServer {
   readonly url: URL
 }
@@ -15,16 +15,16 @@ export interface BunServer {
 export interface SharedServer extends AsyncDisposable {
   /** The URL for visitors. */
   readonly url: string
-  /** The name is free at once. The server of Bun goes on. */
+  /** Releases the name at once. The server of Bun continues. */
   close(): Promise<void>
 }
 
 /**
- * Reserves a name and leads it to `app`. Called again for the same address with the same options, as `bun --hot` does, it keeps
- * the tunnel that is there. Rejects as `TunnelClient.connect` does. Needs `server`, or `TUNNEL_SERVER`.
+ * Reserves a name for `app`. Called again for the same address with the same options, as `bun --hot` does, it keeps
+ * the existing tunnel. Rejects with the errors of `TunnelClient.connect`. Needs `server`, or `TUNNEL_SERVER`.
  */
 export async function share(app: BunServer, options: ReserveOptions = {}): Promise<SharedServer> {
-  // Two servers of one process have a tunnel each, also with the same options.
+  // Two servers of one process have a tunnel each, even with the same options.
   const tunnel = HeldTunnel.of(`bun ${app.url.href}`, options)
   tunnel.lead(placeOf(app.url))
   await tunnel.open()
@@ -36,8 +36,8 @@ export async function share(app: BunServer, options: ReserveOptions = {}): Promi
 
 function placeOf({ protocol, host, hostname, port, pathname }: URL): OriginOptions {
   if (protocol === 'unix:') return { unix: decodeURIComponent(pathname) }
-  // All interfaces are an address to listen on, and not everywhere one to dial.
+  // All interfaces are an address to listen on, which not every system can dial.
   const to = hostname === '0.0.0.0' || hostname === '[::]' ? `localhost${port && `:${port}`}` : host
-  // A certificate for localhost is rarely one that is trusted.
+  // A certificate for localhost is rarely trusted.
   return protocol === 'https:' ? { url: `https://${to}`, appInsecure: true } : { url: `http://${to}` }
 }

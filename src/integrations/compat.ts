@@ -1,4 +1,5 @@
-// `localtunnels/compat`: the functions of two other packages, over a tunnel of ours. A program changes its import, and names a server.
+// `localtunnels/compat`: the functions of two other packages, on our tunnels. A program changes its import, and names
+// a server.
 
 import { localtunnel } from './compat/localtunnel.ts'
 import * as ngrok from './compat/ngrok.ts'
@@ -24,7 +25,7 @@ export {
 } from './compat/ngrok-session.ts'
 export default localtunnel
 
-/** `listen` takes options of ours: the function of that name in `@ngrok/ngrok` is another one. */
+/** `listen` takes our options, unlike the function of that name in `@ngrok/ngrok`. */
 const { listen: _listen, ...ofNgrok } = ngrok
 
 type Required = typeof localtunnel &

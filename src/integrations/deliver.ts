@@ -1,20 +1,20 @@
-// A captured webhook, delivered to an app in a test: signed as its provider would sign it now.
+// Delivers a captured webhook to an app in a test, signed as its provider would sign it now.
 
 import { readFile } from 'node:fs/promises'
-import { TunnelError } from '../errors.ts'
+import { optionInvalid } from '../errors.ts'
 import { signed } from '../signatures/signatures.ts'
 import { PROVIDERS, type Provider } from '../signatures/verify-settings.ts'
 
 export interface DeliverOptions {
   /** The provider and the secret with which the app checks: `{ stripe: 'whsec_…' }`. Default: the signature of the file. */
   readonly sign?: Partial<Record<Provider, string>>
-  /** Headers instead of those of the file; `undefined` leaves one out. */
+  /** Headers in place of those in the file; `undefined` leaves one out. */
   readonly headers?: Readonly<Record<string, string | undefined>>
   /** The beginning of the request's URL. Default: `http://` and the Host of the file. */
   readonly base?: string
 }
 
-/** Lines of one connection, or that follow from the body. */
+/** The headers that belong to one connection, or follow from the body. */
 const FRAMING = new Set([
   'host',
   'content-length',
@@ -28,9 +28,8 @@ const FRAMING = new Set([
 ])
 
 /**
- * Reads a request from a file of `localtunnels fixture save`, and resolves with the response of `fetch`. Secrets that the
- * file has not are
- * left out. Rejects with `OPTION_INVALID` for a file that is not a request.
+ * Reads a request from a file of `localtunnels fixture save`, and resolves with the response of `fetch`. Secrets that
+ * are missing in the file are left out. Rejects with `OPTION_INVALID` for a file that is not a request.
  */
 export async function deliver(
   file: string | URL,
@@ -43,8 +42,7 @@ export async function deliver(
   for (const [name, value] of fields) if (!FRAMING.has(name.toLowerCase())) headers.append(name, value)
   const request = { header: (name: string) => headers.get(name) ?? undefined, body }
   for (const [provider, secret] of Object.entries(options.sign ?? {})) {
-    if (!isProvider(provider))
-      throw new TunnelError('OPTION_INVALID', `sign: "${provider}" is none of ${PROVIDERS.join(', ')}.`)
+    if (!isProvider(provider)) throw optionInvalid(`sign: "${provider}" is none of ${PROVIDERS.join(', ')}.`)
     const now = Math.floor(Date.now() / 1_000)
     for (const [name, value] of Object.entries(signed(provider, request, { secret, now })))
       headers.set(name, value)
@@ -74,9 +72,9 @@ interface Fixture {
   readonly body: Uint8Array
 }
 
-/** Lines may end with LF alone: people edit such files. */
+/** Parses the file. Lines may end with LF alone, because people edit such files. */
 function parse(bytes: Buffer, file: string): Fixture {
-  const invalid = (what: string) => new TunnelError('OPTION_INVALID', `${file} is no request: ${what}.`)
+  const invalid = (what: string) => optionInvalid(`${file} is no request: ${what}.`)
   const [crlf, lf] = [bytes.indexOf('\r\n\r\n'), bytes.indexOf('\n\n')]
   const isCrlf = crlf >= 0 && (lf < 0 || crlf < lf)
   if (!isCrlf && lf < 0) throw invalid('no empty line ends its head')

@@ -1,4 +1,5 @@
-// The parts that integrations of dev servers share: their options, where the app listens, and the line that a developer reads.
+// The common parts of integrations with dev servers: their options, where the app listens, and the line for the
+// developer.
 
 import type { AddressInfo } from 'node:net'
 import pc from 'picocolors'
@@ -6,7 +7,7 @@ import type { ReserveOptions } from '../reserve.ts'
 import type { HeldTunnel } from './held-tunnel.ts'
 
 export interface DevTunnelOptions extends ReserveOptions {
-  /** `false`: no tunnel. Default `true`, and never in builds, previews and tests. */
+  /** Whether to open a tunnel. Default `true`, and never in builds, previews and tests. */
   readonly enabled?: boolean
 }
 
@@ -16,10 +17,10 @@ export function hasServer({ server }: ReserveOptions): boolean {
   return Boolean(server ?? process.env.TUNNEL_SERVER)
 }
 
-/** The tunnel leads to a dev server that listens. */
+/** Sends the tunnel's visitors to a dev server that listens. */
 export function leadTo(tunnel: HeldTunnel, address: AddressInfo | string | null, isSecure: boolean): void {
   if (address === null || typeof address === 'string') return
-  // A certificate for localhost is rarely one that is trusted.
+  // A certificate for localhost is rarely trusted.
   if (isSecure) tunnel.lead({ url: `https://localhost:${address.port}`, appInsecure: true })
   else tunnel.lead({ port: address.port })
 }

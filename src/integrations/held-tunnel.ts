@@ -4,7 +4,7 @@ import type { OriginOptions } from '../client/options.ts'
 import { TunnelError } from '../errors.ts'
 import { type Reservation, type ReserveOptions, reserve } from '../reserve.ts'
 
-/** The configuration, and this file with it, may be loaded again at a restart. */
+/** The key of the tunnels. The configuration, and this file with it, may be loaded again at a restart. */
 const HELD = Symbol.for('localtunnels.held')
 
 export class HeldTunnel {
@@ -13,18 +13,18 @@ export class HeldTunnel {
   #opening: Promise<void> | undefined
   #place: OriginOptions | undefined
   #holds = 0
-  /** Asked for again when the tunnel was paused. */
+  /** The name to request again after a pause. */
   #subdomain: string | undefined
-  /** Why there is none. */
+  /** The reason why there is no tunnel. */
   failure: Error | undefined
 
   private constructor(options: ReserveOptions) {
     this.#options = options
   }
 
-  /** The one of this process for these options. */
+  /** Returns the tunnel of this process for these options. */
   static of(tool: string, options: ReserveOptions): HeldTunnel {
-    // A global of ours alone.
+    // A global that only this file uses.
     const here = globalThis as { [HELD]?: Map<string, HeldTunnel> }
     here[HELD] ??= new Map()
     const all = here[HELD]
@@ -42,7 +42,7 @@ export class HeldTunnel {
     return this.#reservation?.host
   }
 
-  /** Resolves when there is one, or a `failure`. */
+  /** Opens the tunnel. Resolves when there is one, or a `failure`. */
   open(): Promise<void> {
     this.#opening ??= this.#reserve().finally(() => {
       this.#opening = undefined
@@ -58,7 +58,7 @@ export class HeldTunnel {
       const reservation = await reserve({ ...this.#options, ...wished })
       this.#reservation = reservation
       this.#subdomain = reservation.client.getSubdomain()
-      // A connection that is lost comes back; what ends for good leaves none.
+      // A lost connection comes back; after a final end there is no tunnel.
       reservation.client.on('close', ({ error }) => {
         if (this.#reservation !== reservation) return
         this.#reservation = undefined
@@ -71,13 +71,16 @@ export class HeldTunnel {
     }
   }
 
-  /** The app is there. */
+  /** Sets the place of the app. */
   lead(to: OriginOptions): void {
     this.#place = to
     this.#reservation?.connect(to)
   }
 
-  /** Keeps the tunnel until all have released it: a restart makes the new dev server before it closes the old one. */
+  /**
+   * Keeps the tunnel until all holders have released it: a restart makes the new dev server before it closes the old
+   * one.
+   */
   hold(): { release(): Promise<void> } {
     this.#holds++
     let released: Promise<void> | undefined
@@ -95,10 +98,10 @@ export class HeldTunnel {
     await reservation?.close()
   }
 
-  /** As the process ends: what can be said to the server before this returns. */
+  /** Called when the process ends: releases what can be released before it returns. */
   drop(): void {
     void this.#reservation?.client.disconnect().catch(() => {
-      // No process is left that could be interested.
+      // The process ends, so nothing needs the error.
     })
   }
 }

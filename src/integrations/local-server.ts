@@ -1,11 +1,11 @@
-// A server on this machine for one tunnel: in this process on Bun, in one of Bun's own on Node.
+// A server on this machine for one tunnel: in this process on Bun, in a process with Bun on Node.
 
 import type { TunnelClientOptions } from '../client/options.ts'
 import { TunnelError } from '../errors.ts'
 
 /**
- * The tunnel 127 below the domain 0.0.1 has the host 127.0.0.1: its URL works wherever an address does. `*.localhost` is known to
- * browsers and to Bun, not to every system, and so not to Node.
+ * The domain 0.0.1: the tunnel 127 below it has the host 127.0.0.1, whose URL works everywhere. Browsers and Bun know
+ * `*.localhost`, but not every system does, and so neither does Node.
  */
 const DOMAIN = '0.0.1'
 const NAME = '127'
@@ -22,7 +22,7 @@ export interface LocalServer {
   stop(): Promise<void>
 }
 
-/** Rejects with `RUNTIME_UNSUPPORTED` where there is no Bun. */
+/** Starts the server. Rejects with `RUNTIME_UNSUPPORTED` without Bun. */
 export async function startLocalServer(): Promise<LocalServer> {
   if (!('Bun' in globalThis)) return await startProcess()
   const { TunnelServer } = await import('../tunnel-server.ts')
@@ -32,17 +32,17 @@ export async function startLocalServer(): Promise<LocalServer> {
 }
 
 function optionsFor(port: number): LocalServer['options'] {
-  // The address itself is the tunnel's: clients come to the control host.
+  // The address itself belongs to the tunnel, so clients use the control host.
   return { server: `http://localhost:${port}`, subdomain: NAME, exact: true, proxy: false, token: '' }
 }
 
-/** Ends with this process, however that ends: its standard input is closed then. */
+/** Starts a process, which ends with this one in any case, because its standard input is then closed. */
 async function startProcess(): Promise<LocalServer> {
   const { spawn } = await import('node:child_process')
   const { tmpdir } = await import('node:os')
   const isSource = import.meta.url.endsWith('.ts')
   const server = new URL(`../index.${isSource ? 'ts' : 'js'}`, import.meta.url).href
-  // `console.log` colours a number where FORCE_COLOR is set, as Playwright and many CI systems do.
+  // `console.log` colours a number if FORCE_COLOR is set, as Playwright and many CI systems do.
   const program = `
     const { TunnelServer } = await import(${JSON.stringify(server)})
     const server = new TunnelServer(${JSON.stringify(SERVER_OPTIONS)})
@@ -50,7 +50,7 @@ async function startProcess(): Promise<LocalServer> {
     await server.start()
     process.stdout.write(String(server.port))
   `
-  // In a folder without configuration for Bun: what a project has there is not for this program.
+  // In a folder without configuration for Bun, because a project's is not for this program.
   const child = spawn('bun', ['--no-env-file', '--config=/dev/null', '-e', program], {
     cwd: tmpdir(),
     stdio: ['pipe', 'pipe', 'inherit'],
@@ -69,7 +69,7 @@ async function startProcess(): Promise<LocalServer> {
     )
     child.stdout.once('data', bytes => resolve(Number(bytes)))
   })
-  // A test runner that forgets it can still end.
+  // A test runner that forgets to close it can still end.
   child.unref()
   for (const pipe of [child.stdin, child.stdout])
     if ('unref' in pipe && typeof pipe.unref === 'function') pipe.unref()

@@ -4,7 +4,7 @@
 //   import { withLocaltunnels } from 'localtunnels/next'
 //   export default withLocaltunnels({ reactStrictMode: true })
 
-/** The part of a Next configuration that is read and written: everything else stays. */
+/** The used part of a Next configuration; everything else stays. */
 interface NextConfig {
   readonly allowedDevOrigins?: readonly string[]
   readonly experimental?: {
@@ -14,12 +14,12 @@ interface NextConfig {
 
 type ConfigFunction<Config, Context> = (phase: string, context: Context) => Config | Promise<Config>
 
-/** Next's own name of the phase in which its dev server runs. */
+/** Next's name for the phase in which its dev server runs. */
 const DEVELOPMENT = 'phase-development-server'
 
 /**
- * A configuration, or a function that makes one, with the public host allowed for dev resources and server actions. The host
- * is that of `PUBLIC_URL`, or of `url`. Builds are not changed.
+ * Returns a configuration, or a function that makes one, that accepts the public host for dev resources and server
+ * actions. The host is that of `PUBLIC_URL`, or of `url`. Builds are not changed.
  */
 export function withLocaltunnels<Config extends object, Context = unknown>(
   config: Config | ConfigFunction<Config, Context> = {} as Config, // no options at all are a configuration of Next

@@ -11,7 +11,7 @@ import { HeldTunnel } from './held-tunnel.ts'
 
 export type NuxtTunnelOptions = DevTunnelOptions
 
-/** The part of Nuxt's types that is used. */
+/** The used part of Nuxt's types. */
 interface Nuxt {
   readonly options: {
     readonly dev: boolean
@@ -45,7 +45,7 @@ export default async function localtunnels(
   // Nuxt ends its process without a 'close' of its own.
   const drop = () => tunnel.drop()
   process.once('exit', drop)
-  // A restart makes a new Nuxt after it, which asks for the same name.
+  // A restart then makes a new Nuxt, which requests the same name.
   nuxt.hook('close', () => {
     process.off('exit', drop)
     return tunnel.close()

@@ -13,31 +13,34 @@ import { startLocalServer } from './local-server.ts'
 
 export { type DeliverOptions, deliver } from './deliver.ts'
 
-/** Less than the 5 s that bun test and vitest give a test: its failure then says what came instead. */
+/**
+ * The time in milliseconds for a wait, below the 5 s that bun test and vitest give a test, so that its failure lists
+ * the requests that came.
+ */
 const WAIT_MS = 4_000
-/** A test that wants every request gets every request. */
+/** The settings of the inspector for tests, which need every request. */
 const EVERY_REQUEST = { rate: 0, port: false } as const
 
-/** The options of `TunnelClient`; without `server` one is started on this machine, for this tunnel alone. */
+/** The options of `TunnelClient`. Without `server`, one is started on this machine, for this tunnel alone. */
 export type TestTunnelOptions = TunnelClientOptions
 
 export interface TestTunnel extends AsyncDisposable {
-  /** `http://127.0.0.1:40123` of the server on this machine; otherwise the URL from the named server. */
+  /** The URL: `http://127.0.0.1:40123` of the server on this machine, otherwise that of the named server. */
   readonly url: string
-  /** The client: its events, and everything else it can do. */
+  /** The client, with its events and all its other methods. */
   readonly client: TunnelClient
-  /** The exchanges, each once it has ended; the loop ends with the tunnel. */
+  /** The exchanges, each after its end. The loop ends with the tunnel. */
   readonly exchanges: AsyncIterable<Exchange>
-  /** As that of `TunnelClient`, with a `timeout` of 4,000 ms by default: less than what test runners give a test. */
+  /** As `waitFor` of `TunnelClient`, with a `timeout` of 4,000 ms by default: less than test runners give a test. */
   waitFor(filter: string, options?: WaitOptions): Promise<Exchange>
-  /** Ends it at once; what is in progress is cut. */
+  /** Ends the tunnel at once. Open requests are cut. */
   close(): Promise<void>
 }
 
 /**
- * Gives a URL to a function that responds to requests, a port, or what options say, and keeps all that comes. Rejects as
- * `TunnelClient.connect` does. The server on this machine needs Bun, also next to tests that run on Node: without,
- * `RUNTIME_UNSUPPORTED`.
+ * Gives a URL to a function that responds to requests, a port, or the app of the options, and captures all requests.
+ * Rejects with the errors of `TunnelClient.connect`. The server on this machine needs Bun, even for tests on Node;
+ * without it, `RUNTIME_UNSUPPORTED`.
  */
 export async function tunnel(
   app: FetchHandler | number | TestTunnelOptions,

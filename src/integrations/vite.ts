@@ -39,12 +39,12 @@ export function localtunnels({ enabled = true, ...options }: ViteTunnelOptions =
       showUrl(server, tunnel)
       addShortcut(server, tunnel)
     },
-    // Of a dev server: it closes, and waits for this. The name is free at once.
+    // Called when the dev server closes, which waits for this. The name is free at once.
     closeBundle: () => hold?.release(),
   }
 }
 
-/** The tunnel leads to the dev server while it listens. A restart makes a new one within the same process. */
+/** Sends visitors to the dev server while it listens. A restart makes a new one within the same process. */
 function follow({ httpServer, config }: ViteDevServer, tunnel: HeldTunnel): void {
   httpServer?.once('listening', () => leadTo(tunnel, httpServer.address(), Boolean(config.server.https)))
 }

@@ -1,20 +1,22 @@
 // The paths that apps may read where one is written. A decision about a path must hold for all of them.
 
-/** Whether there is only one way to read the path: no escapes, backslashes, empty or dot segments, parameters. */
+/** Whether the path has only one reading: no escapes, backslashes, empty or dot segments, or parameters. */
 export function isPlain(path: string): boolean {
   return /^\/[^%\\;\0-\x20?#]*$/.test(path) && !/\/\/|\/\.{1,2}(?:\/|$)/.test(path)
 }
 
-/** The same of a path unchanged, each character a byte. */
+/** As `isPlain`, for a path as sent, in which each character is a byte. */
 export function hasOneReading(path: string): boolean {
   return isPlain(path) && path.search(OVERLONG) < 0
 }
 
-/** A pattern for overlong characters, which valid UTF-8 does not have and old decoders accept. */
+/** A pattern for overlong encodings, which valid UTF-8 does not have and old decoders accept. */
 const OVERLONG =
   /[\xc0\xc1][\x80-\xbf]|\xe0[\x80-\x9f][\x80-\xbf]|\xf0[\x80-\x8f][\x80-\xbf]{2}|\xf8[\x80-\x87][\x80-\xbf]{3}|\xfc[\x80-\x83][\x80-\xbf]{4}/g
 
-/** Bytes of letters that are not ASCII are the same path escaped or not, and browsers escape them. */
+/**
+ * Decodes the bytes of letters that are not ASCII. Escaped or not, they mean the same path, and browsers escape them.
+ */
 export function unescapeLetters(path: string): string {
   return path.replace(/%([89a-f][0-9a-f])/gi, (_, hex: string) =>
     String.fromCharCode(Number.parseInt(hex, 16)),
@@ -22,10 +24,10 @@ export function unescapeLetters(path: string): string {
 }
 
 /**
- * Returns the ways in which apps may read a path: all escapes decoded, once or twice, or those of dots alone, as `new URL`
- * does; parameters removed before or after that; dot segments resolved, slashes made one, two slashes at the start as another
- * host, which `new URL(request.url, base)` makes of it, and `?`, `#` or NUL, once decoded, as the end, before or after it.
- * Letters that are not ASCII are bytes in all readings. `undefined`: there is too much to look at.
+ * Returns the ways in which apps may read a path. They decode all escapes, once or twice, or only those of dots, as
+ * `new URL` does. They remove parameters before or after that, resolve dot segments, and merge slashes. They may read
+ * two slashes at the start as a host, as `new URL(request.url, base)` does, and an escaped `?`, `#` or NUL as the
+ * end. Letters that are not ASCII are bytes in all readings. `undefined` if there are too many readings.
  */
 export function readingsOf(target: string): readonly string[] | undefined {
   const path = unescapeLetters(target)
@@ -36,12 +38,12 @@ export function readingsOf(target: string): readonly string[] | undefined {
     for (const current of spellingsOf(start)) {
       const forms = new Set([current, current.replaceAll('\\', '/')])
       for (const one of [...forms]) forms.add(one.replace(DOT, '.'))
-      // `new URL` takes out tabs, line ends and blanks behind, and looks for the end, before it resolves dots.
+      // `new URL` removes tabs, line ends and trailing blanks, and looks for the end, before it resolves dots.
       for (const one of [...forms]) {
         const bare = trimmed(one.replace(/[\t\n\r]/g, ''))
         forms.add(bare)
         forms.add(trimmed(bare.replace(END, '')))
-        // Some apps leave NUL out.
+        // Some apps ignore NUL.
         if (bare.includes('\0')) forms.add(bare.replaceAll('\0', ''))
       }
       for (const one of forms) {
@@ -56,8 +58,8 @@ export function readingsOf(target: string): readonly string[] | undefined {
 }
 
 /**
- * Whether a path, however an app reads it, stays below a prefix in front of it. `isFirst`: the prefix is empty, and two slashes would
- * name a host. Unlike `readingsOf`, it looks at paths of any length.
+ * Whether a path stays below a prefix that is put before it, however an app reads it. `isFirst`: the prefix is empty,
+ * and two slashes would name a host. Unlike `readingsOf`, checks paths of any length.
  */
 export function staysBelow(path: string, isFirst: boolean): boolean {
   if (isPlain(path)) return true
@@ -66,7 +68,7 @@ export function staysBelow(path: string, isFirst: boolean): boolean {
   return true
 }
 
-/** Returns the path with its escapes decoded not, once or twice, each with overlong characters and without. */
+/** Returns the path with its escapes decoded zero, one or two times, each with and without overlong encodings. */
 function spellingsOf(path: string): ReadonlySet<string> {
   const all = new Set<string>()
   let current: ReadonlySet<string> = new Set([path])
@@ -92,8 +94,8 @@ function climbs(path: string, isFirst: boolean): boolean {
 }
 
 /**
- * The maximum length of a path, which then costs the event loop some 0.05 ms: one visitor can ask for thousands. Paths of apps
- * and browsers have a few of each.
+ * The maximum length of a path with escapes, which costs the event loop about 0.05 ms. One visitor can send
+ * thousands. Paths of apps and browsers have few escapes.
  */
 const MAX_CHARS = 512
 const MAX_ODD = 64
@@ -114,14 +116,14 @@ function addReadings(readings: Set<string>, path: string): void {
 
 const DOT = /%2e/gi
 
-/** Apps in C end a text at NUL, some apps decode before they look for the query. */
+/** Matches the end of a path. Apps in C end a text at NUL, and some apps decode before they look for the query. */
 const END = /[?#\0].*$/s
 
 function withoutParameters(path: string): string {
   return path.replace(/;[^/]*/g, '')
 }
 
-/** Blanks are those of ASCII: the last byte of a letter is none. */
+/** Removes ASCII blanks at both ends. The last byte of a letter is not one. */
 function trimmed(path: string): string {
   return path.replace(/[\0-\x20]+$/, '')
 }
@@ -133,15 +135,15 @@ function decoded(path: string): string {
   )
 }
 
-/** The same character in as few bytes as it needs. */
+/** Returns the same character in as few bytes as it needs. */
 function shortest(overlong: string): string {
   const [first = 0, ...rest] = Buffer.from(overlong, 'latin1')
-  // The first byte has a zero behind as many ones as there are bytes.
+  // The first byte has as many leading ones as the character has bytes, and then a zero.
   const bits = rest.reduce((sum, byte) => (sum << 6) | (byte & 0x3f), first & (0x7f >> overlong.length))
   return Buffer.from(String.fromCodePoint(bits)).toString('latin1')
 }
 
-/** Returns a path without dot segments (RFC 3986 section 5.2.4), with empty ones or without. */
+/** Returns a path without dot segments (RFC 3986 section 5.2.4), with or without empty ones. */
 function resolved(path: string, dropsEmpty: boolean): string {
   let out = ''
   let from = 0

@@ -1,6 +1,6 @@
-// Which rule a request's path falls under, whatever spelling of the path the app takes for the same. Server and client judge by it.
+// Finds the rule for a request's path, in whatever spelling the app accepts. Server and client use the same rules.
 
-import { TunnelError } from '../errors.ts'
+import { optionInvalid, type TunnelError } from '../errors.ts'
 import { asciiLowerCase } from '../http/characters.ts'
 import { hasOneReading, isPlain, readingsOf, unescapeLetters } from './path-readings.ts'
 
@@ -10,13 +10,13 @@ const MAX_PATHS = 32
 export class PathRules<Rule> {
   readonly #standard: Rule
   readonly #opened: Rule
-  /** The longest first. */
+  /** The rules, the longest path first. */
   readonly #rules: readonly { readonly folds: readonly string[]; readonly rule: Rule }[]
   readonly #open: readonly string[]
 
   /**
-   * Makes the rules. `standard` is the rule of all other paths; `opened`: that of the `open` paths, by default the same.
-   * `opened`: that of the `open` paths, by default the same. Throws `OPTION_INVALID`.
+   * Makes the rules. `standard` is the rule of all other paths. `opened` is that of the `open` paths, by default the
+   * same. Throws `OPTION_INVALID`.
    */
   constructor(
     standard: Rule,
@@ -39,14 +39,15 @@ export class PathRules<Rule> {
       .sort((one, other) => other.folds[0]!.length - one.folds[0]!.length)
   }
 
-  /** All rules, that of the whole tunnel first. */
+  /** All rules, beginning with that of the whole tunnel. */
   get all(): readonly Rule[] {
     return [this.#standard, ...this.#rules.map(({ rule }) => rule)]
   }
 
   /**
-   * The rule for a request target. `undefined`: the path can be read in two ways that fall under different rules, and is
-   * refused, because the app may read it in the other way; or it has escapes or dot segments and is too long to look at.
+   * Returns the rule for a request target. `undefined` if readings of the path fall under different rules, or it has
+   * escapes or dot segments and is too long to check. Such a request is refused, because the app may read another
+   * path.
    */
   ruleOf(target: string): Rule | undefined {
     if (this.#rules.length === 0 && this.#open.length === 0) return this.#standard
@@ -58,7 +59,10 @@ export class PathRules<Rule> {
       : undefined
   }
 
-  /** Each character of the path is a byte. `undefined`: the rule depends on how the app compares letters. */
+  /**
+   * Finds the rule of a path whose characters are bytes. `undefined` if the rule depends on how the app compares
+   * letters.
+   */
   #ruleOf(path: string): Rule | undefined {
     if (this.#open.some(one => (one.endsWith('*') ? path.startsWith(one.slice(0, -1)) : path === one)))
       return this.#opened
@@ -73,8 +77,8 @@ export class PathRules<Rule> {
 }
 
 /**
- * The path as apps compare it that ignore case: in letters of ASCII, and in total letters where it has others. The KELVIN SIGN is a `k`
- * to some of them. Each character is a byte.
+ * Returns the path as apps that ignore case compare it: in ASCII letters and, if it has others, in all letters. Some
+ * of them read the KELVIN SIGN as `k`. Each character is a byte.
  */
 function foldsOf(path: string): readonly string[] {
   const lower = asciiLowerCase(path)
@@ -84,28 +88,28 @@ function foldsOf(path: string): readonly string[] {
 
 const HIGH = /[\x80-\xff]/
 
-/** Returns UTF-8, each character a byte. */
+/** Returns UTF-8, with one character per byte. */
 function bytesOf(text: string): string {
   return Buffer.from(text).toString('latin1')
 }
 
-/** Returns the path of a request target, each character a byte. */
+/** Returns the path of a request target, with one character per byte. */
 function pathOf(target: string): string {
   const end = target.search(/[?#]/)
   return unescapeLetters(end < 0 ? target : target.slice(0, end))
 }
 
-/** Whether a path is below a prefix: `/api` has `/api` and `/api/x` below it, not `/apix`. */
+/** Whether a path is below a prefix: `/api` and `/api/x` are below `/api`, `/apix` is not. */
 function isBelow(path: string, prefix: string): boolean {
   if (prefix === '/') return true
   return path.startsWith(prefix) && (path.length === prefix.length || path[prefix.length] === '/')
 }
 
-/** Whether the path is `prefix` or below it however the app reads it. The prefix may have escapes of its own. */
+/** Whether the path is `prefix` or below it, however the app reads it. The prefix may contain escapes. */
 export function isSurelyBelow(target: string, prefix: string): boolean {
   const path = pathOf(target)
   const above = unescapeLetters(prefix)
-  // The path is spelled strangely, but on purpose.
+  // The path has an unusual spelling that the rule itself uses.
   if (path === above) return true
   if (hasOneReading(path)) return isBelow(path, above)
   const prefixes = readingsOf(above)
@@ -113,8 +117,8 @@ export function isSurelyBelow(target: string, prefix: string): boolean {
 }
 
 /**
- * Whether one of the readings of a target is one of these paths; `*` at the end stands for anything, a slash there makes no difference.
- * `undefined`: there is too much to look at.
+ * Returns a function that checks whether a reading of a target is one of these paths. `*` at the end matches
+ * anything; a slash there makes no difference. The function returns `undefined` if there are too many readings.
  */
 export function pathMatcher(paths: readonly string[]): (target: string) => boolean | undefined {
   const patterns = paths.flatMap(path => {
@@ -140,5 +144,5 @@ function withSlash(path: string): string {
 }
 
 function invalid(what: string): TunnelError {
-  return new TunnelError('OPTION_INVALID', `guard ${what}.`)
+  return optionInvalid(`guard ${what}.`)
 }

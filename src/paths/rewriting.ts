@@ -1,7 +1,7 @@
-// Names of an app that its visitors do not have, translated both ways: in headers, and in the paths that these and the request name. Bodies
+// Translates host names and path prefixes between an app and its visitors, in headers and in the request path. Bodies
 // are never changed.
 
-import { TunnelError } from '../errors.ts'
+import { optionInvalid } from '../errors.ts'
 import { isRoutePath } from '../wire/control.ts'
 import { staysBelow } from './path-readings.ts'
 
@@ -14,11 +14,11 @@ export interface RewriteTerms {
   readonly app: string
   /** The Host header that the app gets. Default: the visitor's. */
   readonly hostHeader?: string
-  /** Names of `REWRITABLE`. Other names are ignored. */
+  /** The names of `REWRITABLE` headers to translate. Other names are ignored. */
   readonly headers: readonly string[]
-  /** The path that visitors have in front of the app's paths. Default none. */
+  /** The path that visitors' URLs have before the app's paths. Default none. */
   readonly stripPrefix?: string
-  /** The path that the app has in front of the visitors' paths. Default none. */
+  /** The path that the app's URLs have before the visitors' paths. Default none. */
   readonly addPrefix?: string
 }
 
@@ -46,7 +46,7 @@ export function prefixOf(name: string, given: string | undefined): string | unde
   const path = given?.replace(/\/+$/, '')
   if (path === undefined || path === '') return undefined
   if (isRoutePath(path) && !/\/\.\.?(?:\/|$)/.test(path)) return path
-  throw new TunnelError('OPTION_INVALID', `${name}: "${given}" is not a path such as /app.`)
+  throw optionInvalid(`${name}: "${given}" is not a path such as /app.`)
 }
 
 interface HostName {
@@ -55,7 +55,7 @@ interface HostName {
   readonly port: string
 }
 
-/** Names of headers in lower case, with what each belongs to. */
+/** The translated headers in lower case, each with the name of its group. */
 const HEADERS: Readonly<Record<string, (typeof REWRITABLE)[number]>> = {
   location: 'location',
   'content-location': 'location',
@@ -65,14 +65,14 @@ const HEADERS: Readonly<Record<string, (typeof REWRITABLE)[number]>> = {
   destination: 'destination',
 }
 
-/** Matches the scheme, authority and rest of a URL. The scheme may be missing. */
+/** Splits a URL into scheme, authority and rest. The scheme may be missing. */
 const URL_PARTS = /^(https?:)?\/\/([^/?#\\]*)(.*)$/is
 
 export class Rewriting {
   readonly #headers: ReadonlySet<string>
   readonly #strip: string
   readonly #add: string
-  /** Replaces the scheme and host of visitors; `undefined` if the app knows these. */
+  /** The scheme and host for the app in place of the visitors'. `undefined` if the app knows theirs. */
   readonly #origin: string | undefined
   readonly #names: readonly HostName[]
 
@@ -89,8 +89,8 @@ export class Rewriting {
   }
 
   /**
-   * Returns the path and query for the app. `undefined` if the path is not below the removed prefix, or an app could read the
-   * result as one that is not below the added prefix: rules for the paths of visitors would not hold for it.
+   * Returns the path and query for the app. `undefined` if the path is not below the removed prefix, or if an app
+   * could read the result as not below the added prefix: rules for visitors' paths would not hold for it.
    */
   target(path: string): string | undefined {
     if (!path.startsWith('/') || this.#strip + this.#add === '') return path
@@ -100,7 +100,9 @@ export class Rewriting {
       : undefined
   }
 
-  /** The value of a request's header as the app gets it. `name` is lower-case; `host`: that of the visitor, with its port. */
+  /**
+   * Returns the value of a request header for the app. `name` is lower-case; `host` is the visitor's, with its port.
+   */
   requestValue(name: string, value: string, host: string): string {
     if (!this.#rewrites(name)) return value
     const [, scheme, authority = '', rest = ''] = URL_PARTS.exec(value) ?? []
@@ -113,7 +115,7 @@ export class Rewriting {
     return (this.#origin ?? `${scheme}//${authority}`) + path
   }
 
-  /** The value of a response's header as the visitor gets it. `origin`: scheme and host of the visitor's request. */
+  /** Returns the value of a response header for the visitor. `origin`: scheme and host of the visitor's request. */
   responseValue(name: string, value: string, origin: string): string {
     if (!this.#rewrites(name)) return value
     return name === 'set-cookie' ? this.#cookie(value) : this.#location(value, origin)
@@ -135,7 +137,10 @@ export class Rewriting {
     return place + (this.#strip + this.#add === '' ? rest : this.#toVisitor(rest.replace(/^(?!\/)/, '/')))
   }
 
-  /** A path that has two slashes in front only now would name another host: then it gets the `origin`, or stays. */
+  /**
+   * Adds the `origin` to a path that would name another host, because it begins with two slashes after the change.
+   * Without an `origin`, leaves the path unchanged.
+   */
   #placed(path: string, before: string, origin?: string): string {
     if (isPath(path)) return path
     return origin === undefined ? before : origin + path
@@ -143,17 +148,17 @@ export class Rewriting {
 
   #cookie(value: string): string {
     const [pair = '', ...attributes] = value.split(';')
-    // Browsers take a cookie with this prefix for the path / alone.
+    // Browsers accept a cookie with this prefix only for the path `/`.
     const isRooted = /^\s*__host-/i.test(pair)
     const changed = attributes.flatMap(attribute => {
       const at = attribute.indexOf('=')
       const name = (at < 0 ? attribute : attribute.slice(0, at)).trim().toLowerCase()
       const text = at < 0 ? '' : attribute.slice(at + 1).trim()
-      // A cookie without a domain belongs to the host of the visitor alone.
+      // A cookie without a domain is for the visitor's host only.
       if (name === 'domain' && this.#isAppsDomain(text)) return []
       if (name !== 'path' || isRooted || !text.startsWith('/')) return [attribute]
       const path = this.#toVisitor(text)
-      // A path that ends with a slash would exclude the path without one.
+      // A path that ends with a slash would exclude the path without it.
       const isLonger = path.length > 1 && (text === '/' || !text.endsWith('/'))
       return path === text ? [attribute] : [` Path=${isLonger ? path.replace(/\/$/, '') : path}`]
     })
@@ -163,7 +168,7 @@ export class Rewriting {
   #toVisitor(path: string): string {
     const inner = below(this.#add, path)
     if (inner === undefined) return path
-    // An app that knows the path of its visitors has put it in front itself.
+    // An app that knows its visitors' path has added it itself.
     return below(this.#strip, inner) === undefined ? this.#strip + inner : inner
   }
 
@@ -180,7 +185,7 @@ export class Rewriting {
 
 const LOOPBACK = 'localhost'
 
-/** The names of this machine count as one. */
+/** Returns the host for comparison. All names of this machine count as one. */
 function hostOf(authority: string): HostName {
   const lower = authority.toLowerCase()
   const colon = lower.lastIndexOf(':')
@@ -195,13 +200,13 @@ function plain(authority: string, scheme: string): string {
   return authority.toLowerCase().replace(scheme.toLowerCase() === 'https:' ? /:443$/ : /:80$/, '')
 }
 
-/** Whether it is a path, and not the name of a host as `//other.example` and `/\other.example` are. */
+/** Whether the text is a path, rather than a host as in `//other.example` and `/\other.example`. */
 function isPath(text: string): boolean {
-  // Browsers remove tabs and ends of lines before they read it.
+  // Browsers remove tabs and line ends before they read it.
   return /^\/(?![\t\r\n]*[/\\])/.test(text)
 }
 
-/** Returns the path without the prefix; `undefined` if the path is not below it. */
+/** Returns the path without the prefix. `undefined` if the path is not below it. */
 function below(prefix: string, path: string): string | undefined {
   if (!path.startsWith(prefix)) return undefined
   const rest = path.slice(prefix.length)

@@ -5,18 +5,21 @@ import type { Outcome, Seen } from '../plugin.ts'
 type Middle = Pick<Seen, 'kind' | 'tunnel' | 'address' | 'method' | 'host'>
 type Served = Pick<Outcome, 'client' | 'token'>
 
-/** Times below this have their text kept: making one of a fraction is dear. */
+/**
+ * The duration, in hundredths of a millisecond, below which its text is cached, because formatting a fraction is
+ * slow.
+ */
 const MAX_KEPT_HUNDREDTHS = 1_000
 
-/** The middle of the previous line: most lines have the same. */
+/** The middle of the previous line, which most lines share. */
 let last: { readonly seen: Middle; readonly outcome: Served; readonly text: string } | undefined
 let lastMs = 0
 let lastTime = ''
 const keptTimes: string[] = []
 
 /**
- * Writes a line by hand: `JSON.stringify` of all of it takes three times as long. `writer`: a field about the process that
- * writes, with a comma in front; or nothing.
+ * Returns a line, composed by hand: `JSON.stringify` takes three times as long. `writer`: a field about the writing
+ * process, with a comma before it; or empty.
  */
 export function accessLine(seen: Seen, outcome: Outcome, withQuery: boolean, writer = ''): string {
   const { id, kind, target, requestId } = seen
@@ -69,7 +72,7 @@ function quoted(text: string): string {
   return /^[\x20-\x21\x23-\x5b\x5d-\x7e]*$/.test(text) ? `"${text}"` : JSON.stringify(text)
 }
 
-/** Milliseconds to the hundredth. */
+/** Returns milliseconds rounded to hundredths. */
 function timeOf(ms: number): string {
   const hundredths = Math.max(0, Math.round(ms * 100))
   if (hundredths >= MAX_KEPT_HUNDREDTHS) return String(hundredths / 100)
@@ -77,7 +80,7 @@ function timeOf(ms: number): string {
   return keptTimes[hundredths]
 }
 
-/** Returns the time. Many lines have the same millisecond. */
+/** Returns the time as text. Many lines have the same millisecond. */
 function timeNow(): string {
   const now = Date.now()
   if (now !== lastMs) {

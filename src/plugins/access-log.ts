@@ -1,6 +1,7 @@
-// An observer: one JSON line for each visit, to a file that is rotated or to stdout. It never makes a visitor wait.
+// An observer that writes one JSON line for each visit, to a file that is rotated or to stdout. It never makes a
+// visitor wait.
 
-import { TunnelError } from '../errors.ts'
+import { optionInvalid } from '../errors.ts'
 import type { ForTunnels, LineObserver, Observer } from '../plugin.ts'
 import { accessLine, middleOf } from './access-line.ts'
 import { LineWriter } from './line-writer.ts'
@@ -15,13 +16,19 @@ export interface AccessLogOptions extends ForTunnels {
   readonly sample?: number
   /** Whether lines have the query of the target, which may hold secrets of the app's users. Default `false`: the path alone. */
   readonly query?: boolean
-  /** The size at which the file is renamed to `file.1`, that one to `file.2`, and so on. Bytes. Default 100 MiB. `0`: never. */
+  /**
+   * The size at which the file is renamed to `file.1`, that one to `file.2`, and so on. Bytes. Default 100 MiB. `0`: never. A pipe
+   * or device is never renamed.
+   */
   readonly maxFileBytes?: number
   /** The number of renamed files that stay. Default 5. `0`: the file begins again. */
   readonly maxFiles?: number
   /** Number of this process among those of one server, as the field `worker`: each counts its own `id`. Default: no such field. */
   readonly worker?: number
-  /** Lines that wait for a slow disk or pipe, in bytes. Default 4 MiB. If exceeded: they are dropped, and a line says how many. */
+  /**
+   * The bytes of lines that may wait for a slow disk or pipe. Default 4 MiB. If exceeded: they are dropped, and a
+   * line says how many.
+   */
   readonly maxQueuedBytes?: number
 }
 
@@ -29,7 +36,7 @@ export interface AccessLogOptions extends ForTunnels {
 export interface AccessLog extends Observer {
   /** Lines that were dropped so far. */
   readonly droppedLines: number
-  /** Writes what waits, for up to two seconds, and closes the file. */
+  /** Writes the waiting lines, for up to two seconds, and closes the file. */
   close(): Promise<void>
 }
 
@@ -51,15 +58,14 @@ export function accessLog(options: AccessLogOptions = {}): AccessLog {
     worker,
   } = options
   const by = worker === undefined ? '' : `,"worker":${worker}`
-  if (!(sample >= 0 && sample <= 1))
-    throw new TunnelError('OPTION_INVALID', `sample must be from 0 to 1, not ${sample}.`)
+  if (!(sample >= 0 && sample <= 1)) throw optionInvalid(`sample must be from 0 to 1, not ${sample}.`)
   for (const [name, value] of Object.entries({ maxFileBytes, maxFiles, maxQueuedBytes }))
     if (!(Number.isSafeInteger(value) && value >= 0))
-      throw new TunnelError('OPTION_INVALID', `${name} must be a whole number from 0, not ${value}.`)
+      throw optionInvalid(`${name} must be a whole number from 0, not ${value}.`)
   const writer = new LineWriter({ file, maxFileBytes, maxFiles, maxQueuedBytes })
   const write = (lines: string | Uint8Array, count: number) => {
     writer.write(lines, count)
-    // An observer that throws is reported: a full disk is worth it.
+    // An observer that throws is reported, so that the operator learns of a full disk.
     const { fault } = writer
     if (fault !== undefined) throw fault
   }

@@ -2,35 +2,35 @@
 
 import { isIP } from 'node:net'
 import { type Countries, countryOf, isInCountry } from '../countries.ts'
-import { TunnelError } from '../errors.ts'
+import { optionInvalid, TunnelError } from '../errors.ts'
 import { Networks, plainAddress } from '../networks.ts'
 import type { Admittance, Guard, Refusal } from '../plugin.ts'
 
 /**
- * The maximum number of entries in both lists together. If exceeded: `OPTION_INVALID`. A client can send them without pause,
- * and this many take 1.2 ms.
+ * The maximum number of entries in both lists together. If exceeded: `OPTION_INVALID`. A client can send lists
+ * without pause, and this many entries take 1.2 ms.
  */
 const MAX_ENTRIES = 1_000
 
 const REFUSED: Refusal = { code: 'ADDRESS_REFUSED' }
 
-/** Lets visitors from these addresses pass. An address in both lists is refused; without `allow`, all others pass. */
+/** Admits visitors from these addresses. An address in both lists is refused; without `allow`, all others pass. */
 export class Addresses implements Guard {
   readonly name = 'addresses'
   readonly #allow: Places | undefined
   readonly #deny: Places | undefined
 
-  /** Throws `OPTION_INVALID` for an invalid entry, and `GUARD_UNAVAILABLE` for a country without `countries`. */
+  /**
+   * Makes the rule. Throws `OPTION_INVALID` for an invalid entry, and `GUARD_UNAVAILABLE` for a country without
+   * `countries`.
+   */
   constructor(
     allow: readonly string[] | undefined,
     deny: readonly string[] | undefined,
     countries?: Countries,
   ) {
     if ((allow?.length ?? 0) + (deny?.length ?? 0) > MAX_ENTRIES)
-      throw new TunnelError(
-        'OPTION_INVALID',
-        `guard.allow and guard.deny have more than ${MAX_ENTRIES} entries.`,
-      )
+      throw optionInvalid(`guard.allow and guard.deny have more than ${MAX_ENTRIES} entries.`)
     this.#allow = placesOf('allow', allow, countries)
     this.#deny = placesOf('deny', deny, countries)
   }
@@ -40,7 +40,7 @@ export class Addresses implements Guard {
   }
 
   admit({ address }: Pick<Admittance, 'address'>): Refusal | undefined {
-    // An address that is not known is in no list: where there is one, it is refused.
+    // An unknown address is in no list, so it is refused if there is one.
     if (isIP(plainAddress(address)) === 0 || this.#deny?.has(address)) return REFUSED
     return this.#allow === undefined || this.#allow.has(address) ? undefined : REFUSED
   }
@@ -75,7 +75,7 @@ function placesOf(
 
 function notAnAddress(option: string, entry: string): TunnelError {
   const text = `guard.${option}: "${entry.slice(0, 64)}" is not an address, a range such as 10.0.0.0/8, or a country such as country:DE.`
-  return new TunnelError('OPTION_INVALID', text)
+  return optionInvalid(text)
 }
 
 /** Returns the source for which a rate counts: an IPv4 address, or the /64 that an IPv6 visitor can choose addresses from. */

@@ -10,11 +10,11 @@ import { isNavigation, type Offer, type Request } from './way.ts'
 const SHARED: readonly HeaderLine[] = [
   ['cache-control', 'no-store'],
   ['x-content-type-options', 'nosniff'],
-  // Not "no-referrer": browsers would send forms of these pages with "Origin: null".
+  // "no-referrer" would not do: browsers would send these forms with "Origin: null".
   ['referrer-policy', 'same-origin'],
 ]
 
-/** A refusal for programs. */
+/** Returns a refusal for programs. */
 export function refusedWithJson(code: ErrorCode, headers: readonly HeaderLine[] = []): Refusal {
   return {
     code,
@@ -28,7 +28,7 @@ export function refusedWithJson(code: ErrorCode, headers: readonly HeaderLine[] 
   }
 }
 
-/** A page where a browser shows one, otherwise JSON. */
+/** Returns a page if a browser would show one, otherwise JSON. */
 export function refusedAs(
   code: ErrorCode,
   visitor: Request,
@@ -54,11 +54,11 @@ export interface Form {
   readonly visitor: Request
 }
 
-/** The mark as a door with a lock. */
+/** The mark: a door with a lock. */
 const DOOR =
   '<svg class="art" width="48" height="48" viewBox="0 0 48 48" aria-hidden="true"><path class="arch" d="M6 45V24a18 18 0 0 1 36 0v21"/><path class="light" fill-rule="evenodd" d="M21 45V28.500a7.500 7.500 0 0 1 15 0V45zM28.500 32.500a2.500 2.500 0 1 0 0 5 2.500 2.500 0 1 0 0-5z"/></svg>'
 
-/** A page with a form; with a `code` it says why the visitor sees it instead of the app. */
+/** Returns a page with a form. With a `code`, it says why the visitor sees it in place of the app. */
 export function formPage(form: Form, code?: ErrorCode, headers: readonly HeaderLine[] = []): Refusal {
   const hidden = Object.entries(form.hidden ?? {})
     .map(([name, value]) => `<input type="hidden" name="${escapeHtml(name)}" value="${escapeHtml(value)}">`)
@@ -90,7 +90,8 @@ ${fields}${or}${offers.join('')}`,
     status: code === undefined ? 200 : ERRORS[code].status,
     headers: [
       ['content-type', 'text/html; charset=utf-8'],
-      // No form-action: Chromium holds all that a form is redirected to against it, and apps send their visitors on to other sites.
+      // Without form-action: Chromium applies it to all redirects after a form, and apps redirect visitors to other
+      // sites.
       ['content-security-policy', PAGE_POLICY],
       ...SHARED,
       ...headers,
@@ -99,12 +100,12 @@ ${fields}${or}${offers.join('')}`,
   }
 }
 
-/** Sends the visitor on with GET. `to` is a path of this host, or a URL that the operator set up. */
+/** Redirects the visitor with GET. `to` is a path of this host, or a URL that the operator set. */
 export function redirected(to: string, headers: readonly HeaderLine[] = []): Refusal {
   return { status: 303, headers: [['location', to], ...SHARED, ...headers], body: '' }
 }
 
-/** The fields of a form, as browsers send them. */
+/** Returns the fields of a form, as browsers send them. */
 export function fieldsOf(body: Uint8Array): URLSearchParams {
   return new URLSearchParams(new TextDecoder().decode(body))
 }

@@ -1,13 +1,13 @@
-// A sign-in method: certificates that visitors show in TLS, of authorities that the tunnel's owner trusts.
+// A sign-in method: certificates that visitors show in TLS, signed by authorities that the tunnel's owner trusts.
 
 import { createHash, X509Certificate } from 'node:crypto'
-import { TunnelError } from '../errors.ts'
+import { optionInvalid, type TunnelError } from '../errors.ts'
 import type { CertificateRule } from '../guard.ts'
 import { asciiLowerCase } from '../http/characters.ts'
 import type { VisitorCertificate } from '../plugin.ts'
 import type { Entry, Recognised, Request, Way } from './way.ts'
 
-/** Authorities of one guard. If exceeded: `OPTION_INVALID`. */
+/** The maximum number of authorities of one guard. If exceeded: `OPTION_INVALID`. */
 const MAX_AUTHORITIES = 20
 
 export class ClientCertificate implements Way {
@@ -17,7 +17,7 @@ export class ClientCertificate implements Way {
   /** The results for certificates on open connections, each of which is checked once. */
   readonly #known = new WeakMap<VisitorCertificate, Entry | 'refused'>()
 
-  /** Throws `OPTION_INVALID`. */
+  /** Makes the sign-in method. Throws `OPTION_INVALID`. */
   constructor(rule: CertificateRule) {
     checkAuthorities(rule.ca)
     this.#rule = { ...rule, ...(rule.fingerprints && { fingerprints: rule.fingerprints.map(plainHex) }) }
@@ -36,7 +36,7 @@ export class ClientCertificate implements Way {
     return known === 'refused' || (known.endsAt ?? 0) <= Date.now() ? undefined : known
   }
 
-  /** Whether another connection would be asked for a certificate, and this one was not. */
+  /** Whether this connection was not asked for a certificate, and another one would be. */
   isMisdirected({ asked }: Request): boolean {
     return asked?.clientCa !== this.#rule.ca
   }
@@ -55,7 +55,7 @@ export class ClientCertificate implements Way {
   }
 }
 
-/** Fields of the subject, such as `CN` and `OU`, each with its values. */
+/** Returns the fields of the subject, such as `CN` and `OU`, each with its values. */
 function subjectOf({ subject }: VisitorCertificate): ReadonlyMap<string, readonly string[]> {
   const fields = new Map<string, string[]>()
   for (const line of subject.split('\n')) {
@@ -65,7 +65,10 @@ function subjectOf({ subject }: VisitorCertificate): ReadonlyMap<string, readonl
   return fields
 }
 
-/** The common name, and the DNS names and e-mail addresses next to it. A quoted one has characters that no name has. */
+/**
+ * Returns the common name, DNS names and e-mail addresses. A quoted one contains characters that are invalid in
+ * names.
+ */
 function namesOf(
   { subjectAltName = '' }: VisitorCertificate,
   fields: ReadonlyMap<string, readonly string[]>,
@@ -98,5 +101,5 @@ function checkAuthorities(pem: string): void {
 }
 
 function invalid(what: string, cause?: unknown): TunnelError {
-  return new TunnelError('OPTION_INVALID', `guard: certificate.ca ${what}.`, { cause })
+  return optionInvalid(`guard: certificate.ca ${what}.`, { cause })
 }

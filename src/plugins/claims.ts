@@ -1,11 +1,14 @@
-// Claims of JSON Web Tokens: whether they have the values that a rule asks for, and what names they stand for.
+// Claims of JSON Web Tokens: whether they have the values of a rule, and which names they give.
 
 import type { JWTPayload } from 'jose'
 import { asciiLowerCase } from '../http/characters.ts'
 
 const CLAIM = /\{([\w.:/-]{1,128})\}/g
 
-/** Whether the token has all these claims: whole values, with `*` for any characters. Of a claim that is a list, one of them is enough. */
+/**
+ * Whether the token has all these claims: whole values, with `*` for any characters. If a claim is a list, one value
+ * is enough.
+ */
 export function hasClaims(payload: JWTPayload, wanted: Readonly<Record<string, string>> = {}): boolean {
   return Object.entries(wanted).every(([name, pattern]) =>
     valuesOf(claimOf(payload, name)).some(value => fitsPattern(pattern, value)),
@@ -21,7 +24,10 @@ function claimOf(payload: JWTPayload, name: string): unknown {
   return Object.hasOwn(payload, name) ? payload[name] : undefined
 }
 
-/** Whether `*` of the pattern matches the text there. Takes linear time for each star, because claims come from strangers. */
+/**
+ * Whether the rest of the pattern after a `*` matches. Takes linear time for each star, because claims come from
+ * strangers.
+ */
 function fitsPattern(pattern: string, text: string): boolean {
   const [first = '', ...rest] = pattern.split('*')
   const last = rest.pop()
@@ -39,9 +45,8 @@ function fitsPattern(pattern: string, text: string): boolean {
 }
 
 /**
- * Returns why tokens with other claims could have the same names: no label has two dashes of a claim's own, so a claim ends at
- * two dashes or a dot, and `*` stands for text on one side of all claims. `undefined`: a name of the pattern says what its
- * claims are.
+ * Returns why tokens with other claims could get the same names. A claim contains no two dashes in a row, so it ends
+ * at two dashes or a dot, and `*` must be on one side of all claims. `undefined` if a name always shows its claims.
  */
 export function ambiguityOf(pattern: string): string | undefined {
   const segments = pattern.split(/--|\./)
@@ -57,9 +62,12 @@ export function ambiguityOf(pattern: string): string | undefined {
   return isBetween ? 'a claim does not stand between two *' : undefined
 }
 
-/** The pattern with claims in place of their names; `undefined`: the token lacks one, or it is not a part of a name. */
+/**
+ * Returns the pattern with claims in place of their names. `undefined` if the token lacks one, or a claim is invalid
+ * in a name.
+ */
 export function withClaims(pattern: string, payload: JWTPayload): string | undefined {
-  // If the pattern had more, the dashes of a slash would not mark the end of the claim.
+  // With more in the pattern, the dashes for a slash would not mark the end of the claim.
   const isAlone = pattern.match(CLAIM)?.length === 1 && !pattern.includes('*')
   let isWhole = true
   const name = pattern.replace(CLAIM, (_, claim: string) => {
@@ -76,8 +84,8 @@ export function withoutClaims(pattern: string): string {
 }
 
 /**
- * A claim as a part of a name: unchanged, but for the case of ASCII, and a slash as two dashes. Anything else that a name cannot have would
- * make one name of several claims.
+ * Returns a claim as a part of a name: unchanged, except for the case of ASCII letters, and for a slash, which
+ * becomes two dashes. Other invalid characters are refused, because several claims would give one name.
  */
 function labelOf(value: unknown, mayHaveSlash: boolean): string | undefined {
   if (typeof value !== 'string' && typeof value !== 'number') return undefined

@@ -1,4 +1,4 @@
-// The guards that clients can ask for, of the access rules and sign-in methods that come with localtunnels.
+// The guards that clients can ask for, with the access rules and sign-in methods of localtunnels.
 
 import type { Countries } from '../countries.ts'
 import { checkNames, type Names } from '../option-names.ts'
@@ -60,9 +60,9 @@ export function guarding(options: GuardingOptions = {}): GuardMaker {
   let making: Promise<GuardMaker> | undefined
   let maker: GuardMaker | undefined
   return (definition, tunnel) => {
-    // At once where it can be: so its time counts as the client's, which waits for its turn when it asks for many.
+    // At once if possible, so that its time counts for the client, which waits for its turn if it asks for many.
     if (maker !== undefined) return maker(definition, tunnel)
-    // Loaded with the first guard: a server without guards does without all of it.
+    // Loaded with the first guard, because a server without guards does not need it.
     making ??= import('./making.ts').then(({ makerOf }) => (maker = makerOf(options)))
     return making.then(make => make(definition, tunnel))
   }

@@ -1,4 +1,4 @@
-// The order of password hashes: one takes about 40 ms of a core and 16 MB, and any stranger can ask for it.
+// The order of password hashes. Each takes about 40 ms of a core and 16 MB, and any stranger can cause one.
 
 import { deferred } from '../deferred.ts'
 
@@ -7,13 +7,13 @@ const MAX_AT_ONCE = 2
 /** The maximum number of waiting hashes of one guard. If exceeded: 429 `RATE_LIMITED`. */
 const MAX_WAITING = 50
 
-/** Guards take turns, so that guesses at one tunnel do not keep out the visitors of another. */
+/** Lets guards take turns, so that guesses at one tunnel do not keep out the visitors of another. */
 export class HashTurns {
   #running = 0
-  /** The waiting hashes by guard; the guard whose turn is next comes first. */
+  /** The waiting hashes by guard, the guard with the next turn first. */
   readonly #waiting = new Map<object, (() => void)[]>()
 
-  /** Runs `hash` when its turn has come; `undefined`: too many wait. */
+  /** Runs `hash` when it has its turn. `undefined` if too many wait. */
   async take<Hash>(guard: object, hash: () => Promise<Hash>): Promise<Hash | undefined> {
     if (this.#running >= MAX_AT_ONCE) {
       const waiting = this.#waiting.get(guard) ?? []
@@ -21,7 +21,7 @@ export class HashTurns {
       const turn = deferred()
       waiting.push(turn.resolve)
       this.#waiting.set(guard, waiting)
-      // Its place is taken over from the one that ends.
+      // It takes the place of the hash that ends.
       await turn.promise
     } else this.#running++
     try {
@@ -40,7 +40,7 @@ export class HashTurns {
     const [guard, waiting] = first
     this.#waiting.delete(guard)
     const turn = waiting.shift()
-    // Put at the end of the queue.
+    // Moves the guard to the end of the queue.
     if (waiting.length > 0) this.#waiting.set(guard, waiting)
     turn?.()
   }

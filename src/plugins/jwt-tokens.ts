@@ -1,8 +1,8 @@
-// Tokens of clients that an issuer makes: JSON Web Tokens, so that a CI system needs no stored secret.
+// Tokens of clients that an issuer makes, as JSON Web Tokens, so that a CI system needs no stored secret.
 
 import { createHash } from 'node:crypto'
 import type { JWTPayload } from 'jose'
-import { TunnelError } from '../errors.ts'
+import { optionInvalid } from '../errors.ts'
 import { asciiLowerCase } from '../http/characters.ts'
 import type { ReadToken, TokenFault, TokenIdentity, TokenReader, TokenScope } from '../tokens.ts'
 import { sourceOf } from './addresses.ts'
@@ -10,7 +10,7 @@ import { ambiguityOf, hasClaims, valuesOf, withClaims, withoutClaims } from './c
 import type { Issuer } from './guarding.ts'
 import { IssuerKeys, isUnreachable, TOLERANCE_SECONDS, verifyJwt } from './jwt.ts'
 
-/** Tokens that were verified and are in force, some 1 KB each. Above, the one seen first is forgotten. */
+/** The maximum number of verified tokens, of about 1 KB each. If exceeded, the one seen first is forgotten. */
 const MAX_KNOWN = 10_000
 /** The maximum length of a token. GitHub's have 2,000 characters. */
 const MAX_TOKEN_CHARS = 8_192
@@ -81,7 +81,7 @@ class JwtTokens implements TokenReader {
   }
 
   async read(token: string, address: string): Promise<TokenIdentity | TokenFault> {
-    // A reader of an old token in a log comes from another address.
+    // Someone who reads an old token in a log comes from another address.
     const key = createHash('sha256')
       .update(`${sourceOf(address)} ${token}`)
       .digest('base64')
@@ -147,7 +147,7 @@ async function claimsOf(
   try {
     return await verifyJwt(token, keys, { issuer, audience })
   } catch (error) {
-    // Its signature is valid, so this detail does not reach a stranger.
+    // Its signature is valid, so this detail reaches no stranger.
     if (error instanceof Error && 'code' in error && error.code === 'ERR_JWT_EXPIRED') return 'TOKEN_EXPIRED'
     return (await isUnreachable(error)) ? 'ISSUER_UNAVAILABLE' : 'TOKEN_REFUSED'
   }
@@ -165,7 +165,7 @@ function issuerOf(token: string): string | undefined {
     )
       return payload.iss
   } catch {
-    // No JSON: no token.
+    // Not JSON, so not a token.
   }
   return undefined
 }
@@ -216,26 +216,19 @@ function check({
   for (const pattern of [...names, ...hosts, ...connect]) {
     const ambiguity = ambiguityOf(pattern)
     if (ambiguity !== undefined)
-      throw new TunnelError(
-        'OPTION_INVALID',
-        `tokenReader: "${pattern}" could be a name of several tokens: ${ambiguity}.`,
-      )
+      throw optionInvalid(`tokenReader: "${pattern}" could be a name of several tokens: ${ambiguity}.`)
   }
   for (const url of [issuer, ...(jwksUrl === undefined ? [] : [jwksUrl])])
     if (!(URL.canParse(url) && /^https?:$/.test(new URL(url).protocol)))
-      throw new TunnelError('OPTION_INVALID', `tokenReader: "${url}" is not an http:// or https:// URL.`)
+      throw optionInvalid(`tokenReader: "${url}" is not an http:// or https:// URL.`)
   if (audience === '')
-    throw new TunnelError(
-      'OPTION_INVALID',
-      'tokenReader: an audience says for whom tokens are, and is not empty.',
-    )
+    throw optionInvalid('tokenReader: an audience says for whom tokens are, and is not empty.')
   for (const [name, value] of Object.entries(claims))
-    if (value === '')
-      throw new TunnelError('OPTION_INVALID', `tokenReader: the claim ${name} must have a value, or "*".`)
+    if (value === '') throw optionInvalid(`tokenReader: the claim ${name} must have a value, or "*".`)
   for (const [name, ms] of Object.entries({ sessionMs, keyCooldownMs }))
     if (!(Number.isSafeInteger(ms) && ms >= 0 && ms <= MAX_MS))
-      throw new TunnelError('OPTION_INVALID', `tokenReader: ${name} must be from 0 to ${MAX_MS}, not ${ms}.`)
+      throw optionInvalid(`tokenReader: ${name} must be from 0 to ${MAX_MS}, not ${ms}.`)
 }
 
-/** The longest time of a timer. */
+/** The longest time of a timer in JavaScript. */
 const MAX_MS = 2_147_483_647

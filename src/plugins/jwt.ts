@@ -1,4 +1,4 @@
-// A sign-in method: JSON Web Tokens of an issuer that the operator listed, such as that of a CI system.
+// A sign-in method: JSON Web Tokens of an issuer that the operator listed, such as those of a CI system.
 
 import { createHash } from 'node:crypto'
 import type { JWTPayload, JWTVerifyGetKey } from 'jose'
@@ -10,11 +10,11 @@ import { hasClaims } from './claims.ts'
 import type { Issuer } from './guarding.ts'
 import { credentialsOf, type Entry, type Recognised, type Request, type Way } from './way.ts'
 
-/** No secret is shared with the issuer: HS256 and `none` are not among them. */
+/** The accepted algorithms. HS256 and `none` are excluded, because no secret is shared with the issuer. */
 const ALGORITHMS = ['RS256', 'RS384', 'RS512', 'PS256', 'PS384', 'PS512', 'ES256', 'ES384', 'ES512', 'EdDSA']
-/** The tolerated difference of clocks. */
+/** The tolerated difference of clocks, in seconds. */
 export const TOLERANCE_SECONDS = 30
-/** Tokens that were verified, so that each is verified once. */
+/** The maximum number of verified tokens that are remembered, so that each is verified once. */
 const MAX_KNOWN = 1_000
 const FETCH_TIMEOUT_MS = 5_000
 const COOLDOWN_MS = 30_000
@@ -41,7 +41,7 @@ export class Jwt implements Way {
     const key = createHash('sha256').update(token).digest('base64')
     const known = this.#known.get(key)
     const now = Date.now()
-    // A key that its issuer has withdrawn must not count for as long as its tokens say.
+    // A key that its issuer has withdrawn must not count for the whole lifetime of its tokens.
     if (known !== undefined && (known.endsAt ?? 0) > now && now - known.verifiedAtMs < MAX_AGE_MS)
       return known
     return this.#verify(token, key, known)
@@ -67,13 +67,13 @@ export class Jwt implements Way {
       return entry
     } catch (error) {
       if (!(await isUnreachable(error))) return DENIED
-      // An issuer that is away has withdrawn nothing.
+      // An issuer that is away has not withdrawn keys.
       return (known?.endsAt ?? 0) > Date.now() && known !== undefined ? known : UNAVAILABLE
     }
   }
 }
 
-/** The claims of a token that is in force, of this issuer, and for this audience. Rejects with what jose throws. */
+/** Returns the claims of a valid token of this issuer for this audience. Rejects with jose's error. */
 export async function verifyJwt(
   token: string,
   keys: IssuerKeys,
@@ -90,18 +90,20 @@ export async function verifyJwt(
   return payload
 }
 
-/** Whether a token could not be looked at because the issuer's keys could not be had. */
+/** Whether a token could not be checked because the issuer's keys were not available. */
 export async function isUnreachable(error: unknown): Promise<boolean> {
   const { errors } = await import('jose')
   const isTokens = error instanceof errors.JOSEError && !(error instanceof errors.JWKSTimeout)
-  // Of the fetch: a plain JOSEError without a subclass says that the response was none.
+  // An error of the fetch: a JOSEError without a subclass means that the response was invalid.
   return !isTokens || error.constructor === errors.JOSEError
 }
 
 const DENIED = { denied: refusedWithJson('CREDENTIALS_REFUSED') }
 const UNAVAILABLE = { denied: refusedWithJson('ISSUER_UNAVAILABLE', [['retry-after', '5']]) }
 
-/** The keys of an issuer, fetched when first needed and again when they change. Shared by all guards that ask for it. */
+/**
+ * The keys of an issuer, fetched when first needed and again when they change. All guards with the issuer share them.
+ */
 export class IssuerKeys {
   readonly #issuer: Issuer
   #keys: Promise<JWTVerifyGetKey> | undefined

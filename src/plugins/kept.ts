@@ -1,4 +1,4 @@
-// Connections and responses that a guard has let in and that last: they end with their permission.
+// Open connections and responses that a guard admitted: they end with their permission.
 
 import type { Admittance } from '../plugin.ts'
 import type { Way } from './way.ts'
@@ -13,37 +13,36 @@ export interface Permission {
   readonly way: Pick<Way, 'kind' | 'mark'> | undefined
   /** The ids of the session and the link: if one of them ends, the permission ends. */
   readonly ids: readonly string[]
-  /** Milliseconds since 1970; `undefined`: it has no end. */
+  /** The time when it ends, in milliseconds since 1970. `undefined` for never. */
   readonly endsAt: number | undefined
 }
 
-/** Sessions and links that may end somewhere else. */
+/** Sessions and links that may end on another server. */
 export interface EndsElsewhere {
   hasEnded(id: string): boolean
-  /** Returns what stops it. */
+  /** Calls `changed` after such an end. Returns a function that stops this. */
   onEnd(changed: () => void): () => void
 }
 
 interface Entry {
   permission: Permission
   readonly cut: () => void
-  /** The collection that has the entry now. */
   kept: Kept
 }
 
-/** The longest time of a timer. */
+/** The longest time of a timer in JavaScript. */
 const MAX_TIMER_MS = 2_147_483_647
 
-/** A collection with as many entries as there are open requests and connections, which the server bounds. */
+/** The open requests and connections that a guard admitted, whose number the server limits. */
 export class Kept {
   readonly #all = new Set<Entry>()
-  /** The entries by id of session or link. */
+  /** The entries by id of their session or link. */
   readonly #byId = new Map<string, Set<Entry>>()
   /** The timer of the entry that ends first: one timer serves all. */
   #timer: ReturnType<typeof setTimeout> | undefined
   #nextAt = Number.POSITIVE_INFINITY
   readonly #elsewhere: EndsElsewhere | undefined
-  /** The end of a subscription, while an entry may end on another server. */
+  /** Ends the subscription that lasts while an entry may end on another server. */
   #stopListening: (() => void) | undefined
 
   /** Makes a collection. `elsewhere` reports sessions that ended on other servers. `undefined` if there are none. */
@@ -55,19 +54,19 @@ export class Kept {
     return this.#all.size
   }
 
-  /** Calls `cut` when the permission ends. Returns what to call when the connection is over. */
+  /** Calls `cut` when the permission ends. Returns the function to call at the end of the connection. */
   keep(permission: Permission, cut: () => void): () => void {
     const entry: Entry = { permission, cut, kept: this }
     this.#add(entry)
     return () => entry.kept.#remove(entry)
   }
 
-  /** Cuts what this session or link let in. */
+  /** Cuts the visits of this session or link. */
   end(id: string): void {
     this.#cut(this.#byId.get(id) ?? [])
   }
 
-  /** Moves the entries to another guard's collection: those that it renews stay, the others are cut. */
+  /** Moves the entries to another guard's collection. Those that `renew` accepts stay, the others are cut. */
   handTo(next: Kept | undefined, renew: (permission: Permission) => Permission | undefined): void {
     const leaving: Entry[] = []
     for (const entry of [...this.#all]) {
@@ -114,7 +113,7 @@ export class Kept {
   }
 
   #cut(entries: Iterable<Entry>): void {
-    // Being cut, they take themselves off.
+    // An entry that is cut removes itself.
     for (const { cut } of [...entries]) cut()
   }
 

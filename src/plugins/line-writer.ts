@@ -1,7 +1,7 @@
-// Lines in transit to a file or stdout, in the background: gathered while one write is in progress, dropped when too many wait.
+// Writes lines to a file or stdout in the background: collects them during a write, and drops them if too many wait.
 
-import { close, closeSync, fstatSync, openSync, renameSync, rmSync, write } from 'node:fs'
-import { TunnelError } from '../errors.ts'
+import { close, closeSync, fstatSync, openSync, realpathSync, renameSync, rmSync, write } from 'node:fs'
+import { messageOf, optionInvalid } from '../errors.ts'
 import { LF } from '../http/characters.ts'
 
 export interface LineWriterOptions {
@@ -13,19 +13,21 @@ export interface LineWriterOptions {
 }
 
 const STDOUT = 1
-/** A pipe that is full is tried again after this long. */
+/** The time in milliseconds after which a full pipe is tried again. */
 const AGAIN_MS = 20
-/** The time in milliseconds for which lines wait for others after a write: each write wakes two threads. */
+/** The time in milliseconds for which lines wait for others after a write, because each write wakes two threads. */
 const GATHER_MS = 20
-/** The time in milliseconds for the last lines: a full pipe may never be read again. */
+/** The time in milliseconds for the last lines. A full pipe may never be read. */
 const CLOSE_MS = 2_000
-/** The number of bytes that do not wait. */
+/** The number of bytes that are written without a wait for more. */
 const FULL_BYTES = 65_536
 
 export class LineWriter {
   droppedLines = 0
   readonly #options: LineWriterOptions
   #descriptor: number
+  /** The file that is renamed. `undefined`: nothing is, since `/dev/null`, a terminal and a pipe are not the log's. */
+  #path: string | undefined
   #fileBytes = 0
   #queue: (string | Uint8Array)[] = []
   #queuedBytes = 0
@@ -34,7 +36,7 @@ export class LineWriter {
   #unsaid = 0
   /** The number of dropped lines that the last line of the current write reports. */
   #saying = 0
-  /** The disk was full in the middle of a line. */
+  /** Whether the disk was full in the middle of a line. */
   #isCut = false
   #isWriting = false
   /** The next write, which waits for more lines. */
@@ -47,7 +49,7 @@ export class LineWriter {
   /** Ends the wait of `close`. */
   #over: (() => void) | undefined
 
-  /** Throws `OPTION_INVALID` for a file that cannot be opened. */
+  /** Makes the writer. Throws `OPTION_INVALID` for a file that cannot be opened. */
   constructor(options: LineWriterOptions) {
     this.#options = options
     this.#descriptor = this.#open()
@@ -60,7 +62,7 @@ export class LineWriter {
     return fault
   }
 
-  /** Takes this many whole lines, or drops them. */
+  /** Writes `count` whole lines, or drops them. */
   write(lines: string | Uint8Array, count: number): void {
     if (this.#isClosed) return
     if (this.#queuedBytes + lines.length > this.#options.maxQueuedBytes) {
@@ -78,12 +80,12 @@ export class LineWriter {
 
   #plan(): void {
     if (this.#planned !== undefined) return
-    // One write has at least all lines of this turn.
+    // One write contains at least all lines of this turn.
     const waitMs = Math.max(0, this.#writtenAt + GATHER_MS - performance.now())
     this.#planned = setTimeout(() => this.#writeQueue(), waitMs)
   }
 
-  /** Resolves once all is written, at the latest after `CLOSE_MS`: then the rest is lost. */
+  /** Resolves once everything is written, or after `CLOSE_MS`, when the rest is lost. */
   close(): Promise<void> {
     this.#closed ??= this.#close()
     return this.#closed
@@ -127,7 +129,7 @@ export class LineWriter {
     this.#writeFrom(bytes, 0, 0)
   }
 
-  /** Writes lines up to `end` into the current file; at `from` others begin, which may go into the next file. */
+  /** Writes lines up to `end` into the current file. Lines from `from` on may go into the next file. */
   #writeFrom(bytes: Uint8Array, from: number, end: number): void {
     if (from === bytes.length) return this.#next()
     const to = from < end ? end : this.#rotateFor(bytes, from)
@@ -151,7 +153,7 @@ export class LineWriter {
     let lines = 0
     for (let at = from; at < bytes.length; at++) if (bytes[at] === LF) lines++
     if (from > 0) this.#isCut = bytes[from - 1] !== LF
-    // Neither is the last one a visitor's, nor the first, which ends a cut one.
+    // Neither the last line belongs to a visitor, nor the first, which ends a truncated one.
     else if (this.#isCut) lines--
     if (this.#saying > 0) lines--
     this.droppedLines += lines
@@ -166,20 +168,16 @@ export class LineWriter {
   }
 
   #failed(cause: unknown): void {
-    const reason = cause instanceof Error ? cause.message : String(cause)
-    this.#fault = new Error(`lines were lost: ${reason}`, { cause })
+    this.#fault = new Error(`lines were lost: ${messageOf(cause)}`, { cause })
   }
 
-  /**
-   * Begins the next file if the line at `from` does not fit. Returns the end of the lines that fit; at least one line always
-   * does.
-   */
+  /** Begins the next file if the line at `from` does not fit. Returns the end of the lines that fit, at least one. */
   #rotateFor(bytes: Uint8Array, from: number): number {
-    const { file, maxFileBytes } = this.#options
-    if (file === undefined || maxFileBytes === 0) return bytes.length
+    const { maxFileBytes } = this.#options
+    if (this.#path === undefined || maxFileBytes === 0) return bytes.length
     const lineEnd = bytes.indexOf(LF, from) + 1
     try {
-      if (this.#fileBytes > 0 && this.#fileBytes + lineEnd - from > maxFileBytes) this.#rotate(file)
+      if (this.#fileBytes > 0 && this.#fileBytes + lineEnd - from > maxFileBytes) this.#rotate(this.#path)
     } catch (cause) {
       this.#failed(cause)
       return bytes.length
@@ -204,12 +202,14 @@ export class LineWriter {
     const { file } = this.#options
     if (file === undefined) return STDOUT
     try {
-      const descriptor = openSync(file, 'a', 0o600)
-      this.#fileBytes = fstatSync(descriptor).size
+      const descriptor = openSync(this.#path ?? file, 'a', 0o600)
+      const opened = fstatSync(descriptor)
+      this.#fileBytes = opened.size
+      // Links stay: /dev/stdout is one.
+      this.#path = opened.isFile() ? realpathSync(this.#path ?? file) : undefined
       return descriptor
     } catch (cause) {
-      const reason = cause instanceof Error ? cause.message : String(cause)
-      throw new TunnelError('OPTION_INVALID', `The access log ${file} cannot be opened: ${reason}.`, {
+      throw optionInvalid(`The access log ${file} cannot be opened: ${messageOf(cause)}.`, {
         cause,
       })
     }

@@ -1,4 +1,4 @@
-// A sign-in method: signed links. Each opens a path until it expires; one that works once asks for the press of a button.
+// A sign-in method: signed links. Each opens a path until it expires. One that works once shows a button first.
 
 import { LINK_PURPOSE, type LinkContent } from '../guard.ts'
 import type { Reading, Refusal } from '../plugin.ts'
@@ -18,17 +18,17 @@ export class Links implements Way {
     this.#book = book
   }
 
-  /** The visitor follows a link. */
+  /** Called when the visitor follows a link. */
   open(visitor: Request, sealed: string, sessions: Sessions): Refusal | Reading {
     const link = this.#read(sealed, visitor.tunnel)
     if (link === undefined) return refused(visitor)
     const { method } = visitor.head
-    // Mail scanners and previews follow links. They may only look.
+    // Mail scanners and previews follow links, which must not use them up.
     if (link.once !== true) return method === 'GET' ? this.#enter(visitor, link, sessions) : refused(visitor)
     if (method === 'POST')
       return {
         maxBodyBytes: 1_024,
-        // Looked at again: another press may have come first.
+        // Checked again, because another press may have come first.
         read: () => {
           const still = this.#read(sealed, visitor.tunnel)
           return still === undefined ? refused(visitor) : this.#use(visitor, still, sessions)
@@ -47,7 +47,7 @@ export class Links implements Way {
     try {
       if (!(await this.#book.use(link.id, link.exp * 1_000))) return refused(visitor)
     } catch {
-      // The link is as good as before: the visitor may press again.
+      // The link was not used up, so the visitor may press again.
       return refusedAs('CLUSTER_UNREACHABLE', visitor)
     }
     return this.#enter(visitor, link, sessions)
@@ -57,7 +57,7 @@ export class Links implements Way {
     return sessions.begin(visitor, this, localPath(path), { path, link: id, endsAt: exp * 1_000 })
   }
 
-  /** The secret may be that of other tunnels as well, whose links are not for this one. */
+  /** Reads a link. Other tunnels may have the same secret, whose links are refused here. */
   #read(sealed: string, tunnel: string): LinkContent | undefined {
     const content = unseal(this.#key, LINK_PURPOSE, sealed)
     if (content === undefined) return undefined

@@ -1,4 +1,5 @@
-// A sign-in method: accounts of an OpenID Connect issuer, by the code flow with PKCE. The library is installed by the operator.
+// A sign-in method: accounts of an OpenID Connect issuer, with the code flow and PKCE. The operator installs the
+// library.
 
 import { createHash, randomBytes } from 'node:crypto'
 import type { Configuration } from 'openid-client'
@@ -12,7 +13,7 @@ import type { LoginProvider } from './guarding.ts'
 import { loginCookieOf, loginCookiesOf, loginNameOf } from './sessions.ts'
 import { localPath, type Offer, type Request, type Sessions, userText, type Way } from './way.ts'
 
-/** A login that takes longer begins again. */
+/** The time in seconds after which a login must begin again. */
 const LOGIN_SECONDS = 600
 const PURPOSE = 'login'
 const BEGIN = `${GUARD_PATH}login`
@@ -20,11 +21,11 @@ const OTHER = '&other'
 const CALLBACK = `${GUARD_PATH}callback`
 const TIMEOUT_SECONDS = 5
 /**
- * The maximum length of the address that a login returns to: with eight open logins, their cookies fit into the 8 KB that
- * proxies accept.
+ * The maximum length of the address to which a login returns. With eight open logins, their cookies fit into the 8 KB
+ * that proxies accept.
  */
 const MAX_KEPT_CHARS = 512
-/** The number of logins of all guards: rules of one guard share the names of cookies. */
+/** The number of logins of all guards, because rules of one guard share the names of cookies. */
 let begunCount = 0
 
 export class Login implements Way {
@@ -47,7 +48,7 @@ export class Login implements Way {
 
   offer(to: string, failed?: ErrorCode): Offer {
     const href = `${BEGIN}?to=${encodeURIComponent(to)}`
-    // The issuer would take the same account again, without a question.
+    // The issuer would choose the same account again without asking.
     if (failed === 'LOGIN_REFUSED') return { text: 'Sign in with another account', href: `${href}${OTHER}` }
     const host = this.issuer.replace(/^https?:\/\/|\/.*/g, '')
     return { text: `Sign in with ${host}`, href }
@@ -58,7 +59,7 @@ export class Login implements Way {
     return this.begin(visitor, to, false)
   }
 
-  /** Begins a login. `isOther`: with another account than the one that the issuer knows in this browser. */
+  /** Begins a login. `isOther`: with another account than the issuer's current one in this browser. */
   async begin(visitor: Request, to: string, isOther: boolean): Promise<Refusal> {
     try {
       const { library, configuration } = await this.#client.find()
@@ -74,20 +75,20 @@ export class Login implements Way {
         nonce,
         ...(isOther && { prompt: promptOf(configuration) }),
       })
-      // Only the browser that started the login has this cookie, not another one that is led to the callback.
+      // Only the browser that started the login has this cookie, unlike one that was lured to the callback.
       const exp = Math.floor(Date.now() / 1_000) + LOGIN_SECONDS
-      // Other paths lead to its page, or to the first one.
+      // Longer addresses return to their path without the query, or to the first page.
       const kept = [to, to.replace(/\?.*/, '')].find(one => one.length <= MAX_KEPT_CHARS) ?? '/'
       const begun = seal(this.#key, PURPOSE, { state, nonce, verifier, to: kept, exp })
       const name = loginNameOf(visitor, begunCount++)
       return redirected(url.href, [['set-cookie', loginCookieOf(visitor, name, begun, LOGIN_SECONDS)]])
     } catch (error) {
-      // The provider is away; what it said may hold what is none of the visitor's business.
+      // The provider is away, and its error text is not for visitors.
       return unavailable(visitor, reasonOf(error))
     }
   }
 
-  /** The browser comes back from the issuer. */
+  /** Called when the browser returns from the issuer. */
   async finish(visitor: Request, { to, ...begun }: BegunLogin, sessions: Sessions): Promise<Refusal> {
     const forget: [string, string] = ['set-cookie', loginCookieOf(visitor, begun.cookie, '', 0)]
     let user: string | undefined
@@ -102,16 +103,17 @@ export class Login implements Way {
       })
       const claims = tokens.claims()
       if (claims === undefined) return refused(visitor, forget, 'token_invalid')
-      // Both of one source: the word of the one says nothing of the address of the other.
+      // Both claims from one source: one source's `email_verified` says nothing about the other's address.
       let said: Readonly<Record<string, unknown>> = claims
-      // With a code the claims of the scope `email` come from UserInfo (OpenID Connect Core 5.4), unless the provider is asked otherwise.
+      // With a code, the claims of the scope `email` come from UserInfo (OpenID Connect Core 5.4), unless requested
+      // otherwise.
       const isElsewhere = said.email === undefined || said.email_verified === undefined
       if (isElsewhere && configuration.serverMetadata().userinfo_endpoint !== undefined)
         said = await library.fetchUserInfo(configuration, tokens.access_token, claims.sub)
       const email = emailOf(said)
       const fault = this.#faultOf(email)
       if (fault !== undefined) return refused(visitor, forget, fault)
-      // An owner of an account can claim any address that the issuer does not verify.
+      // The owner of an account can claim any address that the issuer does not verify.
       user = email.isVerified ? email.address : subjectText(claims.sub)
     } catch (error) {
       const reason = reasonOf(error)
@@ -150,8 +152,8 @@ function emailOf({ email, email_verified }: Readonly<Record<string, unknown>>): 
 }
 
 /**
- * Returns a subject as text. Some issuers have names that people choose as subjects: such a name must not look like another
- * account's address.
+ * Returns a subject as text. Some issuers let people choose the subject: it must not look like another account's
+ * address.
  */
 function subjectText(subject: string): string {
   return subject.includes('@') ? `sub:${subject}` : subject
@@ -159,20 +161,22 @@ function subjectText(subject: string): string {
 
 const UNREACHABLE = 'provider_unreachable'
 
-/** Returns an error of the library as a word for the operator. Its messages hold what the provider or the visitor wrote. */
+/**
+ * Returns a word for the operator for an error of the library, whose messages contain text of the provider or the
+ * visitor.
+ */
 function reasonOf(error: unknown): string {
   if (typeof error !== 'object' || error === null) return UNREACHABLE
-  // Of the provider, by RFC 6749: `access_denied` of its page, `invalid_client` for a wrong secret.
+  // The provider's code by RFC 6749: `access_denied` on its page, `invalid_client` for a wrong secret.
   if ('error' in error && typeof error.error === 'string')
     return /^[a-z_]{1,40}$/.test(error.error) ? error.error : 'provider_error'
-  // Of the library: `OAUTH_JWT_CLAIM_COMPARISON_FAILED`.
+  // The library's code: `OAUTH_JWT_CLAIM_COMPARISON_FAILED`.
   const [, code] = ('code' in error && /^OAUTH_([A-Z_]+)$/.exec(String(error.code))) || []
   return code === undefined || code === 'TIMEOUT' ? UNREACHABLE : code.toLowerCase()
 }
 
-/** A login in progress, as the visitor's browser keeps it. */
+/** A login in progress, as stored in the visitor's browser. */
 export interface BegunLogin {
-  /** The name of its cookie. */
   readonly cookie: string
   readonly state: string
   readonly nonce: string
@@ -180,7 +184,7 @@ export interface BegunLogin {
   readonly to: string
 }
 
-/** The login that this callback ends, if this browser started it. */
+/** Returns the login that this callback ends, if this browser started it. */
 export function begunLoginOf(visitor: Request, key: string): BegunLogin | undefined {
   const asked = new URL(visitor.head.path, 'http://localhost').searchParams.get('state')
   for (const [cookie, value] of loginCookiesOf(visitor)) {
@@ -197,7 +201,7 @@ export function isCallback(path: string): boolean {
   return path.replace(/\?.*/, '') === CALLBACK
 }
 
-/** The login that the link of a page begins, and where it leads. `undefined`: the path is another one. */
+/** Returns the login that a page's link begins, and its destination. `undefined` for any other path. */
 export function offeredLoginOf(path: string): { readonly to: string; readonly isOther: boolean } | undefined {
   if (path.replace(/\?.*/, '') !== BEGIN) return undefined
   const query = new URLSearchParams(path.slice(BEGIN.length))
@@ -205,8 +209,8 @@ export function offeredLoginOf(path: string): { readonly to: string; readonly is
 }
 
 /**
- * Returns the `prompt` that makes the issuer ask for the account. Google knows `select_account` alone, many others `login`
- * alone; few say which.
+ * Returns the `prompt` with which the issuer asks for the account. Google only accepts `select_account`, many others
+ * only `login`, and few say which.
  */
 function promptOf(configuration: Configuration): string {
   const { issuer, prompt_values_supported: values } = configuration.serverMetadata()
@@ -222,7 +226,10 @@ function callbackOf({ isSecure, head }: Request): string {
 
 type Library = typeof import('openid-client')
 
-/** The server as a client of one issuer, found out when first needed. Shared by all guards that ask for it. */
+/**
+ * The server as a client of one issuer, whose settings are fetched when first needed. All guards with the issuer
+ * share it.
+ */
 export class LoginClient {
   readonly #provider: LoginProvider
   #found: Promise<{ readonly library: Library; readonly configuration: Configuration }> | undefined
@@ -243,7 +250,7 @@ export class LoginClient {
     return this.#found
   }
 
-  /** Rejects with `GUARD_UNAVAILABLE` when the library is not installed. */
+  /** Loads the library. Rejects with `GUARD_UNAVAILABLE` if it is not installed. */
   static async load(): Promise<Library> {
     try {
       return await import('openid-client')

@@ -1,7 +1,8 @@
-// An observer: one span of OpenTelemetry for each visit, by the API that the operator has installed and set up.
+// An observer that makes one OpenTelemetry span for each visit, with the API that the operator installed and
+// configured.
 
 import type { Span, SpanContext, Tracer } from '@opentelemetry/api'
-import { TunnelError } from '../errors.ts'
+import { optionInvalid } from '../errors.ts'
 import type { ForTunnels, Observer, Outcome, Seen } from '../plugin.ts'
 import { VERSION } from '../version.ts'
 
@@ -27,8 +28,7 @@ async function load(): Promise<Api> {
   try {
     return await import('@opentelemetry/api')
   } catch (cause) {
-    throw new TunnelError(
-      'OPTION_INVALID',
+    throw optionInvalid(
       'openTelemetry() needs the package @opentelemetry/api beside localtunnels: npm install @opentelemetry/api',
       { cause },
     )
@@ -41,7 +41,6 @@ class Telemetry implements Observer {
   readonly #api: Api
   readonly #tracer: Tracer
   readonly #hasPath: boolean
-  /** The spans of open visits. */
   readonly #spans = new Map<number, Span>()
 
   constructor(api: Api, hasPath: boolean, tunnels: readonly string[] | undefined) {
@@ -54,7 +53,7 @@ class Telemetry implements Observer {
   trace(seen: Seen, parent: string | undefined): string | undefined {
     const span = this.#begin(seen, parent)
     const { traceId, spanId, traceFlags } = span.spanContext()
-    // Nothing is set up: the server's own trace goes on.
+    // Nothing is configured: the server's own trace continues.
     if (!this.#api.isSpanContextValid(span.spanContext())) return undefined
     return `00-${traceId}-${spanId}-${traceFlags.toString(16).padStart(2, '0')}`
   }
@@ -88,7 +87,7 @@ class Telemetry implements Observer {
     const { trace, ROOT_CONTEXT, SpanKind } = this.#api
     const remote = parent && contextOf(parent)
     const span = this.#tracer.startSpan(
-      // A path could have too many names.
+      // A path could have too many different names.
       kind === 'http' ? methodOf(method) : kind,
       {
         kind: SpanKind.SERVER,

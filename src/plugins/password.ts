@@ -10,7 +10,6 @@ import { fieldsOf, formPage, redirected, refusedWithJson } from './answers.ts'
 import type { HashTurns } from './hash-turns.ts'
 import { credentialsOf, localPath, type Recognised, type Request, type Sessions, type Way } from './way.ts'
 
-/** The rate of wrong passwords of one address. */
 export const WRONG_PASSWORDS = { limit: 10, windowMs: 60_000 }
 /** The maximum number of correct credentials that are remembered, so that each is hashed once. */
 const MAX_KNOWN = 1_000
@@ -23,12 +22,12 @@ export class Password implements Way {
   readonly #salt: string
   readonly #hash: Buffer
   readonly #wrong: Gcra = new Gcra(WRONG_PASSWORDS)
-  /** The SHA-256 of credentials that were correct: the texts themselves are not stored. */
+  /** The SHA-256 of correct credentials, whose text is not stored. */
   readonly #known = new Set<string>()
-  /** The running checks by address and password: the requests of one page come together, and their password is one guess. */
+  /** The checks in progress by address and password: the requests of one page come together, and count as one guess. */
   readonly #checking = new Map<string, Promise<Fault | undefined>>()
   readonly #turns: HashTurns
-  /** The key of the turns: that of all passwords of one tunnel. */
+  /** The object that identifies all passwords of one tunnel in the order of hashes. */
   readonly #guard: object
 
   constructor(
@@ -61,7 +60,7 @@ export class Password implements Way {
     return page(visitor, to, ways, failed.code, failed.headers)
   }
 
-  /** The form of the page was sent. */
+  /** Called when the form was sent. */
   static read(visitor: Request, waysTo: (to: string) => readonly Way[], sessions: Sessions): Reading {
     return {
       maxBodyBytes: MAX_FORM_BYTES,
@@ -70,7 +69,7 @@ export class Password implements Way {
         const to = localPath(fields.get('to') ?? undefined)
         const ways = waysTo(to)
         const way = ways.find(one => one instanceof Password)
-        // The response of that path names its sign-in methods.
+        // The response of that path shows its sign-in methods.
         if (way === undefined) return redirected(to)
         const fault = await way.#check(visitor, fields.get('password') ?? '')
         if (fault !== undefined) return page(visitor, to, ways, fault, retryAfter(fault))
@@ -95,7 +94,7 @@ export class Password implements Way {
     if (this.#wrong.waitOf(source, performance.now()) > 0) return 'RATE_LIMITED'
     if (password.length === 0 || password.length > 256) return 'CREDENTIALS_REFUSED'
     if (this.#known.has(key)) return undefined
-    // Counted before the response is known: guesses that run at the same time must not be one guess.
+    // Counted before the result is known, so that concurrent guesses do not count as one.
     this.#wrong.count(source, performance.now())
     const hash = await this.#turns.take(this.#guard, () => hashPassword(password, this.#salt))
     if (hash === undefined) return 'RATE_LIMITED'

@@ -1,32 +1,34 @@
-// The share of one server in a key's rate: visitors draw from it, on the main thread and in lanes.
+// One server's share of a key's rate: visitors take from it, on the main thread and in lanes.
 
 import type { RateRule } from '../guard.ts'
 import type { Allotment } from '../plugin.ts'
 
-/** A share that is not used in this time is given up: what is left of it is lost for its key. */
+/** The time in milliseconds after which an unused share expires. The rest of it is lost for its key. */
 const SHARE_MS = 1_000
-/** The divisor of a rate: a server has at most this part of it at a time. */
+/** The divisor of a rate: a server has at most this fraction of it at a time. */
 const SHARES = 10
-/** The minimum that is worth lending: with fewer for each lane, lanes would end at once. */
+/** The minimum number to lend. With fewer for each lane, lanes would end at once. */
 const MIN_LENT = 64
 
-/** Asks for `wanted` more, and grants them. Never rejects. */
+/** Requests and adds `wanted` more. Never rejects. */
 type Ask = (share: RateShare, wanted: number) => Promise<void>
 
 export class RateShare implements Allotment {
   readonly key: string
-  /** The time until which the rate is used up at all servers, on the clock of `performance.now()`, as all times here. */
+  /**
+   * The time until which the rate is used up at all servers. All times here are on the clock of `performance.now()`.
+   */
   emptyUntil = 0
   readonly #maxShare: number
   readonly #ask: Ask
   #endsAt = 0
-  /** The number that is left, until threads also draw from it. */
+  /** The number that is left, while no threads take from it. */
   #own = 0
   #lent: Int32Array<SharedArrayBuffer> | undefined
   #lanes = 0
-  /** The number that was left when the main thread last counted the draws of threads. */
+  /** The number that was left when the main thread last counted what threads took. */
   #seen = 0
-  /** The number used since the last request: the next share is twice as large. */
+  /** The number used since the last request. The next share is twice as large. */
   #used = 0
   #asking: Promise<void> | undefined
 
@@ -36,7 +38,6 @@ export class RateShare implements Allotment {
     this.#ask = ask
   }
 
-  /** Takes one if there is one. */
   take(now: number): boolean {
     this.#dropExpired(now)
     if (!this.#takeOne()) return false
@@ -44,7 +45,7 @@ export class RateShare implements Allotment {
     return true
   }
 
-  /** Asks for more. All who wait for a response wait together. */
+  /** Requests more. All callers wait for the same response. */
   more(): Promise<void> {
     this.#asking ??= this.#askForMore().finally(() => {
       this.#asking = undefined
@@ -89,7 +90,7 @@ export class RateShare implements Allotment {
     this.#lanes--
   }
 
-  /** Asks before nothing is left, so that lanes go on. */
+  /** Requests more before none are left, so that lanes continue. */
   renew(now: number = performance.now()): void {
     const taken = this.#count()
     this.#dropExpired(now)
@@ -103,7 +104,7 @@ export class RateShare implements Allotment {
   }
 
   #dropExpired(now: number): void {
-    // A thread that takes one in the meantime leaves a debt, which the next share pays.
+    // A thread that takes one at this moment leaves a debt, which the next share pays.
     if (this.#endsAt <= now) this.#add(-this.#left)
   }
 
@@ -129,7 +130,7 @@ export class RateShare implements Allotment {
     return false
   }
 
-  /** Returns the draws of threads since the last call. */
+  /** Returns how many threads took since the last call. */
   #count(): number {
     if (this.#lent === undefined) return 0
     const left = Atomics.load(this.#lent, 0)

@@ -1,4 +1,4 @@
-// Sessions of browsers: signed cookies, and the sessions that ended early.
+// The sessions of browsers: signed cookies, and the sessions that ended early.
 
 import { randomBytes } from 'node:crypto'
 import { sha256 } from '../own-guard.ts'
@@ -17,28 +17,40 @@ const SECURE_COOKIE = '__Host-localtunnels'
 /** The cookie for http, because `__Host-` needs https. */
 const PLAIN_COOKIE = 'localtunnels-guard'
 /**
- * Logins of one browser in progress: it opens several tabs at once when it starts, and each begins one. A cookie each, because
- * responses cross.
+ * The numbers of one browser's logins in progress: it may open several tabs at once, each of which begins one. Each
+ * has its own cookie, because responses may come in any order.
  */
 const LOGINS = [0, 1, 2, 3, 4, 5, 6, 7]
 const SECURE_LOGINS = LOGINS.map(number => `${SECURE_COOKIE}-login-${number}`)
 const PLAIN_LOGINS = LOGINS.map(number => `${PLAIN_COOKIE}-login-${number}`)
-/** The app gets none of them. */
+/** The cookies that the app does not get. */
 export const COOKIES: readonly string[] = [SECURE_COOKIE, PLAIN_COOKIE, ...SECURE_LOGINS, ...PLAIN_LOGINS]
 
-/** Sessions in one cookie: paths may have other sign-in methods. */
+/** The maximum number of sessions in one cookie, because paths may have different sign-in methods. */
 const MAX_TOGETHER = 4
-/** Sessions and links revoked that are remembered until they would have ended. Above, the oldest is forgotten. */
+/**
+ * The maximum number of ended sessions and revoked links that are remembered until they would have expired. If
+ * exceeded, the oldest is forgotten.
+ */
 const MAX_ENDED = 10_000
-/** The other servers of a cluster hear of this many of one tunnel at a time. Above, only this server knows of them. */
+/**
+ * The number of ended sessions and links of one tunnel that are shared with the cluster's other servers at a time. If
+ * exceeded, only this server knows of them.
+ */
 export const MAX_SHARED_ENDS = 1_000
-/** Links that worked once and were used, remembered until they expire. If exceeded: links that work once are refused. */
+/**
+ * The maximum number of used links that are remembered until they expire. If exceeded, links that work once are
+ * refused.
+ */
 const MAX_USED = 10_000
 const PURPOSE = 'session'
 
 export interface Session {
   readonly id: string
-  /** The name of its tunnel: others may have the same secret, and do not know which sessions have ended here. */
+  /**
+   * The name of the session's tunnel: other tunnels may have the same secret, and do not know which sessions ended
+   * here.
+   */
   readonly tunnel: string
   readonly way: WayKind
   readonly mark: string
@@ -46,7 +58,7 @@ export interface Session {
   /** The path of the session, with all paths below. */
   readonly path: string | undefined
   readonly link: string | undefined
-  /** Milliseconds since 1970. */
+  /** The time when it ends, in milliseconds since 1970. */
   readonly endsAt: number
 }
 
@@ -54,17 +66,17 @@ export class SessionStore {
   readonly #key: string
   readonly #sessionMs: number
   readonly #revoked: ReadonlySet<string>
-  /** Ids of sessions and links, and when each may be forgotten. */
+  /** The ids of ended sessions and links, with the time when each may be forgotten. */
   readonly #ended = new Map<string, number>()
-  /** Links that work once and were used, and when each expires. */
+  /** The used links that work once, with the time when each expires. */
   readonly #used = new Map<string, number>()
-  /** The same across restarts of the server; `undefined`: it keeps nothing. */
+  /** The store that remembers them across restarts of the server. `undefined` without one. */
   readonly #kept: UsedLinks | undefined
-  /** The same for all servers of a cluster; `undefined`: the server is alone. */
+  /** The marks that all servers of a cluster share. `undefined` if the server is alone. */
   readonly #marks: UsedMarks | undefined
   /** The owner that the entries count for. */
   readonly #owner: string
-  /** Clients choose the ids, so the same id with another key is another link. */
+  /** A prefix of ids: clients choose ids, so the same id with another key is another link. */
   readonly #space: string
   /** The visits that sessions, links and other permissions keep open. */
   readonly kept: Kept
@@ -89,7 +101,6 @@ export class SessionStore {
     this.#revoked = new Set(revoked)
   }
 
-  /** The sessions of this visitor that are in force. */
   of(visitor: Request): readonly Session[] {
     const now = Date.now()
     return this.#sealed(visitor).flatMap(sealed => {
@@ -122,13 +133,13 @@ export class SessionStore {
     return cookieOf(visitor, all.join('~'), Math.max(1, Math.floor((endsAt - Date.now()) / 1_000)))
   }
 
-  /** Ends all sessions of this visitor. Returns the Set-Cookie that takes the cookie away. */
+  /** Ends all sessions of this visitor. Returns the Set-Cookie that removes the cookie. */
   leave(visitor: Request): string {
     for (const { id, endsAt } of this.of(visitor)) this.end(id, endsAt)
     return cookieOf(visitor, '', 0)
   }
 
-  /** Ends a session, or those of a link, and the connections that it keeps open. */
+  /** Ends a session, or those of a link, and their open connections. */
   end(id: string, forgetAt: number): void {
     this.#ended.delete(id)
     this.#ended.set(id, forgetAt)
@@ -155,8 +166,8 @@ export class SessionStore {
   }
 
   /**
-   * A link that works once is used. `false`: it was before, or there is no room to remember it, so it must not work. Rejects when the
-   * other servers cannot be asked: it may work later.
+   * Uses up a link that works once. Returns `false` if it was used before, or there is no room to remember it.
+   * Rejects if the other servers cannot be asked; it may work later.
    */
   async use(id: string, expiresAt: number): Promise<boolean> {
     const whole = this.#wholeOf(id)
@@ -170,7 +181,7 @@ export class SessionStore {
     return true
   }
 
-  /** Takes over what ended under the previous guard. */
+  /** Takes the ended sessions from the previous guard. */
   follow(before: SessionStore): void {
     for (const [id, forgetAt] of before.#ended) this.#ended.set(id, forgetAt)
     for (const [id, expiresAt] of before.#used) this.#used.set(id, expiresAt)
@@ -188,12 +199,15 @@ export class SessionStore {
   }
 }
 
-/** The cookie that keeps a login in progress: as strict as that of a session. */
+/** Returns the cookie of a login in progress, as strict as that of a session. */
 export function loginCookieOf(visitor: Request, name: string, value: string, seconds: number): string {
   return cookieOf(visitor, value, seconds, name)
 }
 
-/** The name for one more login: one that this browser does not have, if there is one. `turn`: another one for each login. */
+/**
+ * Returns the name for another login, one that this browser does not have if possible. `turn`: a different number for
+ * each login.
+ */
 export function loginNameOf(visitor: Request, turn: number): string {
   const names = visitor.isSecure ? SECURE_LOGINS : PLAIN_LOGINS
   const from = turn % names.length
@@ -202,7 +216,7 @@ export function loginNameOf(visitor: Request, turn: number): string {
   return turned.find(name => !taken.has(name)) ?? turned[0]!
 }
 
-/** Names and values of those cookies. Each costs a signature: of more than browsers send, the first. */
+/** Returns the names and values of those cookies. Each costs a signature check, so only the first ones count. */
 export function loginCookiesOf(visitor: Request): readonly (readonly [name: string, value: string])[] {
   const names = visitor.isSecure ? SECURE_LOGINS : PLAIN_LOGINS
   return cookiesOf(visitor, names).slice(0, names.length)
@@ -214,7 +228,7 @@ function cookieOf(
   seconds: number,
   name = isSecure ? SECURE_COOKIE : PLAIN_COOKIE,
 ): string {
-  // Lax: a link from somewhere else leads to the app, and nothing else of another site carries the cookie.
+  // Lax: a link from another site opens the app, and no other request of another site contains the cookie.
   return `${name}=${value}; Path=/; Max-Age=${seconds}; HttpOnly; SameSite=Lax${isSecure ? '; Secure' : ''}`
 }
 
@@ -233,8 +247,8 @@ function cookiesOf(
 }
 
 /**
- * Removes blanks as browsers do. `trim` takes more, so that a cookie that is none of `__Host-` to a browser would count as one
- * here.
+ * Removes blanks as browsers do. `trim` removes more, so that a cookie which a browser does not treat as `__Host-`
+ * would count here.
  */
 function withoutBlanks(text: string): string {
   return text.replace(/^[ \t]+|[ \t]+$/g, '')
@@ -266,7 +280,7 @@ const textOf = (value: unknown): string | undefined => (typeof value === 'string
 const isWay = (value: unknown): value is WayKind =>
   value === 'password' || value === 'bearer' || value === 'jwt' || value === 'links' || value === 'login'
 
-/** Whether the session is for this path, in every sign-in method which the app may read it. */
+/** Whether the session is for this path, in every reading that the app may have of it. */
 export function covers({ path }: Session, target: string): boolean {
   if (path === undefined || path === '/') return true
   return isSurelyBelow(target, path.replace(/\?.*$/, '').replace(/(?<=.)\/+$/, ''))

@@ -1,4 +1,4 @@
-// An access rule: a rate that several servers share. Each asks for another share when its own is used up.
+// An access rule: a rate that several servers share. Each requests another share when its own is used up.
 
 import { Gcra, rateLimited } from '../gcra.ts'
 import type { RateRule } from '../guard.ts'
@@ -6,14 +6,14 @@ import type { Admittance, Allotment, Guard, Refusal } from '../plugin.ts'
 import type { RateShare as Answer, SharedRates } from '../shared-rates.ts'
 import { RateShare } from './rate-share.ts'
 
-/** Keys remembered at once. Above, the one that has been quiet for longest is forgotten. */
+/** The maximum number of remembered keys. If exceeded, the one that was quiet longest is forgotten. */
 export const MAX_SHARES = 10_000
-/** The keeper of the rates has this long to respond: a visitor waits for it. */
+/** The time in milliseconds for the shared store to respond, because a visitor waits for it. */
 const ANSWER_MS = 500
 /** The time in milliseconds in which the store is not asked after a failure. */
 const DOWN_MS = 1_000
 
-/** The behaviour while the other servers cannot be asked. `local`: this server alone keeps the rate. */
+/** The behaviour while the shared store does not respond. `local`: this server counts alone. */
 export type WhenUnreachable = 'local' | 'open' | 'closed'
 
 export class SharedRate implements Guard {
@@ -52,7 +52,7 @@ export class SharedRate implements Guard {
     return verdict === 'unknown' ? this.#wait(share) : verdict
   }
 
-  /** Lanes take from the share of their visitor. While the keeper of the rates is away, none begin. */
+  /** Lets lanes take from the share of their visitor. While the shared store is away, none begin. */
   allot(visitor: Admittance): Allotment | undefined {
     return this.#shares.get(this.#keyOf(visitor))?.lend()
   }
@@ -65,7 +65,7 @@ export class SharedRate implements Guard {
   }
 
   async #wait(share: RateShare): Promise<Refusal | undefined> {
-    // Others may take all of a share before this one has its turn.
+    // Other requests may use up a share before this one has its turn.
     for (;;) {
       await share.more()
       const verdict = this.#verdict(share)
@@ -81,7 +81,7 @@ export class SharedRate implements Guard {
       if (granted > 0) share.grant(granted, now)
       else share.emptyUntil = now + Math.max(1, waitMs)
     } catch {
-      // Said by the connection itself; here only what holds in the meantime matters.
+      // The connection reports its own error; here it only matters what to do until it is back.
       this.#downUntil = performance.now() + DOWN_MS
     }
   }

@@ -42,18 +42,18 @@ import {
  */
 export const USER_HEADER = 'x-localtunnels-user'
 
-/** The headers with a path that some apps use instead of the path whose rule was checked. */
+/** The headers with a path that some apps read in place of the path whose rule was checked. */
 const OTHER_PATHS = ['x-original-url', 'x-rewrite-url']
-/** The headers with a method that some apps use: a preflight could be any request. */
+/** The headers with a method that some apps read, with which a preflight could be any request. */
 const OTHER_METHODS = ['x-http-method-override', 'x-http-method', 'x-method-override']
 
 export interface TunnelGuardParts {
   readonly walls: readonly Guard[]
   readonly paths: PathRules<Rule>
   readonly book: SessionStore
-  /** Signs logins in progress. */
+  /** The key that signs logins in progress. */
   readonly key: string
-  /** Preflights pass. */
+  /** Whether preflights pass. */
   readonly isCors: boolean
   readonly requestHeaders: readonly HeaderLine[]
   readonly responseHeaders: readonly HeaderLine[]
@@ -68,7 +68,7 @@ export class TunnelGuard implements Guard, Sessions {
   readonly clientCa?: string
   readonly #parts: TunnelGuardParts
   readonly #hasWays: boolean
-  /** A guard of access rules alone has nothing that a visitor could pretend to be: the head stays unchanged. */
+  /** Whether heads stay unchanged: with access rules only, there is nothing that a visitor could pretend to have. */
   readonly #leavesHeads: boolean
 
   constructor(parts: TunnelGuardParts) {
@@ -93,19 +93,19 @@ export class TunnelGuard implements Guard, Sessions {
       const refusal = wall.admit(visitor)
       if (refusal !== undefined) return refusal
     }
-    // Raw tunnels have access rules only: their bytes have no credentials.
+    // Raw tunnels only have access rules, because their bytes have no credentials.
     if (visitor.head === undefined) return this.#passUntouched(visitor)
     return this.#admitRequest({ ...visitor, head: visitor.head })
   }
 
-  /** Access rules only: the head of a visitor that passes is not read. */
+  /** With access rules only, the head of an admitted visitor is not read. */
   allot(visitor: Admittance): Allotment | 'all' | undefined {
     const { walls } = this.#parts
     if (!this.#leavesHeads) return undefined
     let all: Allotment | 'all' = 'all'
     for (const wall of walls) {
       const allotted = wall.allot?.(visitor)
-      // There is one rate of a guard.
+      // A guard has only one rate.
       if (allotted === undefined || (allotted !== 'all' && all !== 'all')) return undefined
       if (allotted !== 'all') all = allotted
     }
@@ -175,16 +175,17 @@ export class TunnelGuard implements Guard, Sessions {
     })
   }
 
-  /** The visitor has no credentials. */
+  /** Responds to a visitor without credentials. */
   #ask(visitor: Request, { ways }: Rule): Verdict | Promise<Verdict> {
     const certificate = ways.find(way => way instanceof ClientCertificate)
-    // A browser asks again on another connection, whose handshake is for this tunnel: this one takes no more requests.
+    // A browser tries again on another connection, whose handshake is for this tunnel. This one takes no more
+    // requests.
     if (certificate?.isMisdirected(visitor)) return refusedAs('CONNECTION_MISDIRECTED', visitor)
     const asking = ways.find(way => way.ask !== undefined)
     if (asking?.ask !== undefined && isNavigation(visitor) && visitor.head.upgrade === '')
       return asking.ask(visitor, localPath(visitor.head.path), ways)
     if (ways.every(way => way === certificate)) return refusedAs('CERTIFICATE_REQUIRED', visitor)
-    // A browser would ask its user by a window of its own, for each script and image.
+    // A browser would show a dialog of its own, for each script and image.
     const isBrowser = visitor.head.header('sec-fetch-mode') !== undefined
     const challenges = isBrowser ? [] : ways.flatMap(({ challenge }) => challenge ?? [])
     return refusedAs('ACCESS_REQUIRED', visitor, [
@@ -219,22 +220,22 @@ export class TunnelGuard implements Guard, Sessions {
     return refusedWithJson('GUARD_REFUSED')
   }
 
-  /** The visitor followed the link of a page. */
+  /** Called when the visitor followed the link of a page. */
   #beginLogin(
     visitor: Request,
     { to, isOther }: { readonly to: string; readonly isOther: boolean },
   ): Verdict | Promise<Verdict> {
     const ways = this.#waysTo(to)
     const way = this.#wayOf(to, Login)
-    // The path says itself what it takes.
+    // The response of that path shows its sign-in methods.
     if (way === undefined) return redirected(to)
-    // A program that follows the link gets 401, with the ways for programs.
+    // A program that follows the link gets 401, with the sign-in methods for programs.
     return isNavigation(visitor)
       ? way.begin(visitor, to, isOther).then(outcome => this.#orOther(visitor, to, outcome))
       : this.#ask(visitor, { ways })
   }
 
-  /** A person whose login fails still has another account, and the password if the path takes one. */
+  /** Offers another account after a failed login, and the password if the path accepts one. */
   #orOther(visitor: Request, to: string, outcome: Refusal): Refusal {
     const { code, headers, reason } = outcome
     if (code === undefined || !isNavigation(visitor)) return outcome
@@ -274,7 +275,7 @@ export class TunnelGuard implements Guard, Sessions {
     })
   }
 
-  /** The way of this kind to a path; without a path, to any. */
+  /** Returns the sign-in method of this class for a path; without a path, for any. */
   #wayOf<Kind extends Way>(to: string | undefined, kind: new (...given: never[]) => Kind): Kind | undefined {
     const ways = to === undefined ? this.#parts.paths.all.flatMap(rule => rule.ways) : this.#waysTo(to)
     return ways.find((way): way is Kind => way instanceof kind)
@@ -293,7 +294,7 @@ export class TunnelGuard implements Guard, Sessions {
     if (this.#leavesHeads) return this.#passUntouched(visitor)
     const { requestHeaders, responseHeaders } = this.#parts
     const name = user === undefined ? undefined : userText(user)
-    // Cut, it could be another user's.
+    // If it were truncated, it could be another user's.
     if (user !== undefined && name === undefined)
       return { ...refusedWithJson('CREDENTIALS_REFUSED'), reason: 'user_too_long' }
     const ids =
@@ -329,7 +330,10 @@ export class TunnelGuard implements Guard, Sessions {
     return cut => book.kept.keep(permission, cut)
   }
 
-  /** The same under this guard; `undefined`: it would not be let in. `before`: the book of the one that did. */
+  /**
+   * Returns the permission under this guard. `undefined` if the visitor would not be admitted. `before`: the sessions
+   * of the guard that admitted it.
+   */
   #renewed(permission: Permission, before: SessionStore): Permission | undefined {
     const { visitor, path, way, ids } = permission
     const { walls, paths, book } = this.#parts
@@ -351,7 +355,7 @@ export class TunnelGuard implements Guard, Sessions {
   }
 }
 
-/** The challenge that RFC 9110 requires with each 401; browsers do not know it, and show no dialog. */
+/** The challenge that RFC 9110 requires with each 401. Browsers do not know it, so they show no dialog. */
 const NO_CHALLENGE = 'Localtunnels'
 
 function isFor(session: Session, { ways }: Rule, path: string): boolean {
@@ -370,8 +374,8 @@ function isPreflight({ head }: Request): boolean {
 }
 
 /**
- * The middleware for preflights. Some apps respond to OPTIONS as to GET, with the page: a visitor that has not signed in gets
- * only what a browser reads.
+ * The middleware for preflights. Some apps respond to OPTIONS with the page, as to GET, so a visitor that has not
+ * signed in only gets what a browser reads.
  */
 const PREFLIGHTS: Middleware = {
   name: 'cors',
@@ -383,7 +387,10 @@ const PREFLIGHTS: Middleware = {
   },
 }
 
-/** A browser shows a page of another site no refusal without these lines, so the page could not tell why it failed. */
+/**
+ * Adds the lines without which a browser hides a refusal from a page of another site, which could not tell why it
+ * failed.
+ */
 function readableBy(origin: string, verdict: Verdict): Verdict {
   if (verdict === undefined || !('code' in verdict)) return verdict
   const lines: readonly HeaderLine[] = [

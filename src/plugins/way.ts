@@ -1,4 +1,4 @@
-// Contract: a sign-in method. Of the ways of a path, one that lets the visitor in is enough.
+// Contract: a sign-in method. A visitor needs one of those for a path.
 
 import type { ErrorCode } from '../errors.ts'
 import type { Admittance, HeaderLine, Refusal, Verdict, VisitorHead } from '../plugin.ts'
@@ -8,17 +8,17 @@ export interface Request extends Admittance {
   readonly head: VisitorHead
 }
 
-/** The visitor is let in. */
+/** The result for an admitted visitor. */
 export interface Entry {
   /** The user, if the method knows it: the app gets it as `x-localtunnels-user`. */
   readonly user?: string
-  /** Headers that were used up. */
+  /** The headers that contain the used credentials. */
   readonly used?: readonly string[]
   /** The time when the permission ends, in milliseconds since 1970. */
   readonly endsAt?: number
 }
 
-/** The request has credentials for this way, and they do not let it in. */
+/** The result for a request whose credentials for this method are refused. */
 export interface Denied {
   readonly denied: Refusal
 }
@@ -31,16 +31,11 @@ export interface Way {
   readonly mark: string
   /** The challenge (WWW-Authenticate) for a program without credentials. */
   readonly challenge?: string
-  /** Looks for credentials in the request itself. `undefined`: there are none for this way. */
+  /** Checks the credentials in the request itself. `undefined` if it has none for this method. */
   recognise?(visitor: Request): Recognised | Promise<Recognised>
-  /**
-   * Shows a page to a person without credentials. `ways`: all methods that lead to `to`, this one among them. `ways`: all that
-   * lead to `to`, this one among them.
-   */
+  /** Shows a page to a person without credentials. `ways`: all methods for `to`, including this one. */
   ask?(visitor: Request, to: string, ways: readonly Way[]): Verdict | Promise<Verdict>
-  /**
-   * Returns the offer of this method on a page. `failed`: the code of its last failure. `failed`: what it has come to just now.
-   */
+  /** Returns the offer of this method on a page. `failed`: the code of its last failure. */
   offer?(to: string, failed?: ErrorCode): Offer
 }
 
@@ -61,7 +56,7 @@ export type WayKind = 'password' | 'bearer' | 'jwt' | 'links' | 'login' | 'certi
 
 /** The operations of the guard that a method with sessions needs. */
 export interface Sessions {
-  /** Responds with the way to `to` and the cookie of a session that lets in by this way. */
+  /** Redirects to `to`, with the cookie of a session of this sign-in method. */
   begin(
     visitor: Request,
     way: Way,
@@ -73,20 +68,20 @@ export interface Sessions {
 
 export interface SessionTerms {
   readonly user?: string
-  /** The session is for this path and those below it. */
+  /** The path of the session, which includes those below it. */
   readonly path?: string
-  /** Milliseconds since 1970; default as the guard says. */
+  /** The time when it ends, in milliseconds since 1970. Default: that of the guard. */
   readonly endsAt?: number
-  /** A link's id: when it is revoked, so are its sessions. */
+  /** The id of its link. If the link is revoked, its sessions end too. */
   readonly link?: string
 }
 
-/** A page is shown only where a browser is about to show it: scripts, images and programs get JSON. */
+/** Whether a browser is about to show the response as a page. Scripts, images and programs get JSON. */
 export function isNavigation({ head }: Request): boolean {
   return head.header('sec-fetch-mode') === 'navigate'
 }
 
-/** The credentials behind a scheme of Authorization, such as `basic`. */
+/** Returns the credentials after a scheme of Authorization, such as `basic`. */
 export function credentialsOf({ head }: Request, scheme: string): string | undefined {
   const value = head.header('authorization')
   if (value === undefined || value.length > MAX_CREDENTIALS_CHARS) return undefined
@@ -97,8 +92,8 @@ export function credentialsOf({ head }: Request, scheme: string): string | undef
 const MAX_CREDENTIALS_CHARS = 8_192
 
 /**
- * Returns the name of a user as a header value of visible ASCII with blanks inside. Other characters, and `%`, are escaped, so
- * that two users never have one text. `undefined`: it is too long, or no text.
+ * Returns the name of a user as a header value of visible ASCII with blanks inside. Other characters, and `%`, are
+ * escaped, so that two users never have the same text. `undefined` if it is too long, or not a text.
  */
 export function userText(user: string): string | undefined {
   if (!user.isWellFormed()) return undefined
@@ -106,10 +101,10 @@ export function userText(user: string): string | undefined {
   return text !== '' && text.length <= MAX_USER_CHARS ? text : undefined
 }
 
-/** The maximum length of a user: four sessions, each with its user, fit into one cookie. */
+/** The maximum length of a user. Four sessions with their users fit into one cookie. */
 const MAX_USER_CHARS = 512
 
-/** Returns the path that a page leads to after the sign-in: on this host only. */
+/** Returns the path to open after the sign-in, on this host only. */
 export function localPath(text: string | undefined): string {
   const isLocal = text !== undefined && /^\/(?![/\\])[\x21-\x5b\x5d-\x7e]{0,2047}$/.test(text)
   return isLocal ? text : '/'

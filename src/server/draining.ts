@@ -1,4 +1,4 @@
-// The end of a server: waits for open requests, and until all visitors have left, each for a bounded time.
+// Stops a server: waits for open requests, then for visitors to leave. Each wait has a time limit.
 
 import { deferred } from '../deferred.ts'
 import { eventLoop } from '../event-loop.ts'
@@ -27,24 +27,23 @@ export class Draining {
     this.#parts = parts
   }
 
-  /** No request or connection is in progress, and no visitor brings another request. */
+  /** Whether no request or connection is in progress and no visitor can bring another request. */
   get #isIdle(): boolean {
     const { exchanges, rawVisits, visitors } = this.#parts
     return exchanges.isIdle && rawVisits.isIdle && visitors.areSettled
   }
 
-  /** All connections of visitors have closed. */
+  /** Whether all connections of visitors have closed. */
   get #isEmpty(): boolean {
     return this.#parts.visitors.isEmpty
   }
 
-  /** Called when something has ended that the end may be waiting for. */
   #somethingEnded(): void {
     if (this.#whenIdle !== undefined && this.#isIdle) this.#whenIdle()
     if (this.#whenEmpty !== undefined && this.#isEmpty) this.#whenEmpty()
   }
 
-  /** Resolves when everything is over, or after `timeoutMs`. */
+  /** Resolves when no request or connection is in progress, or after `timeoutMs`. */
   async untilIdle(timeoutMs: number): Promise<void> {
     if (this.#isIdle) return
     this.#context.whileDraining = () => this.#somethingEnded()
@@ -53,7 +52,10 @@ export class Draining {
     })
   }
 
-  /** Resolves when all visitors have closed, with their last bytes read: to cut one now could destroy them. Or after a while. */
+  /**
+   * Resolves when all visitors have closed their connections, or after `LAST_WORDS_MS`. Closing a connection earlier
+   * could send a RST, which destroys the last bytes of a response.
+   */
   async untilEmpty(): Promise<void> {
     if (this.#isEmpty) return
     this.#context.whileDraining = () => this.#somethingEnded()
@@ -63,19 +65,21 @@ export class Draining {
   }
 }
 
-/** Resolves when everything that the kernel had for this process was handed out. */
+/**
+ * Resolves after the next turn of the event loop, when all events that the kernel had for this process were handled.
+ */
 export function nextTurn(): Promise<void> {
   const { promise, resolve } = deferred<void>()
   eventLoop.soon(() => eventLoop.soon(resolve))
   return promise
 }
 
-/** Resolves when something outside of this server is over, or after `timeoutMs`. */
+/** Resolves when `over` does, or after `timeoutMs`. */
 export function untilOver(over: Promise<void>, timeoutMs: number): Promise<void> {
   return bounded(timeoutMs, resolve => void over.then(resolve, resolve))
 }
 
-/** Resolves when `begin`'s callback is called, or after `ms`. */
+/** Resolves when `begin` calls its callback, or after `ms`. */
 function bounded(ms: number, begin: (resolve: () => void) => void): Promise<void> {
   const { promise, resolve } = deferred<void>()
   const timer = setTimeout(resolve, ms)

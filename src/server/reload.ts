@@ -1,6 +1,6 @@
 // Changed settings of a running server: checks which can change, and revokes tunnels that they no longer allow.
 
-import { TunnelError } from '../errors.ts'
+import { optionInvalid } from '../errors.ts'
 import type { ClientConnection } from './contracts/clients.ts'
 import { readsHellos } from './listening/listeners.ts'
 import type { TunnelServerOptions } from './settings/options.ts'
@@ -10,13 +10,13 @@ import { refusalOf } from './tunnels/claims.ts'
 import type { Tunnels } from './tunnels/tunnels.ts'
 
 /**
- * Returns the settings of a server with the settings `now` after a reload with these options. Throws what `server.reload`
- * throws.
+ * Returns the settings after a reload: `options` applied to a server that runs with `now`. Throws the errors of
+ * `server.reload`.
  */
 export function settingsAfter(now: ServerSettings, options: TunnelServerOptions): ServerSettings {
   const { port = now.port, host = now.hostname } = options
   const next = serverSettings({ ...options, port, host }, now.fixed)
-  // To listen again, the old listener has to go: connections that wait in it would be refused.
+  // A new listener requires closing the old one, which would refuse the connections in its queue.
   for (const [name, is, was] of [
     ['port', next.port, now.port],
     ['host', next.hostname, now.hostname],
@@ -25,7 +25,8 @@ export function settingsAfter(now: ServerSettings, options: TunnelServerOptions)
     ['certificates', isThere(next.certificates), isThere(now.certificates)],
     ['httpPort', next.httpPort, now.httpPort],
     ['http3', next.http3, now.http3],
-    // Where it is read from bytes that Bun's own TLS would take, the port is another kind of port.
+    // These settings decide whether we read the first bytes of a connection before Bun's own TLS, so the listener
+    // would have to be another kind.
     ['acceptProxyProtocol with tls', `${readsHellos(next)}`, `${readsHellos(now)}`],
     ['clientCa', isThere(next.clientCa), isThere(now.clientCa)],
     ['cluster', isThere(next.cluster), isThere(now.cluster)],
@@ -33,8 +34,7 @@ export function settingsAfter(now: ServerSettings, options: TunnelServerOptions)
     ['tlsMinVersion', next.tlsTerms.minVersion ?? '1.2', now.tlsTerms.minVersion ?? '1.2'],
   ])
     if (is !== was)
-      throw new TunnelError(
-        'OPTION_INVALID',
+      throw optionInvalid(
         `${name} cannot change from ${was} to ${is} while the server runs: start it again for that.`,
       )
   return next
@@ -49,7 +49,7 @@ export function takeBack(
   tunnels: Tunnels,
 ): void {
   for (const client of [...clients]) client.reloaded()
-  // Kept for clients that are away: their tokens are asked for when they come back.
+  // A client that is away is checked when it reconnects, because only then does it show its token.
   for (const tunnel of tunnels.all())
     if (tunnel.upstream === undefined && refusalOf(tunnel, ANYTHING_WITH_HOSTS, settings) !== undefined)
       tunnel.remove('CLIENT_GONE')

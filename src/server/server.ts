@@ -43,17 +43,20 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
   readonly #startupHold: StartupHold
   readonly #clientRegistry: ClientRegistry
   readonly #listeners: Listeners
-  /** The operations for the parts. */
   readonly #whole: WholeServer
   #stopWatchingWorkers: (() => void) | undefined
   #starting: Promise<void> | undefined
   #stopping: Promise<void> | undefined
-  /** The reload in progress: each is compared with the result of the one before. */
+  /**
+   * The reload in progress. Reloads run one after the other, because each is compared with the result of the one
+   * before.
+   */
   #reloading: Promise<void> = Promise.resolve()
 
   /**
-   * Makes a server. `installs` are the `Install`s of its parts, in the order in which requests pass their layers; `fixed`:
-   * `FixedBounds` that tests make small. Their types are none of the package's.
+   * Makes a server. `installs` are the `Install`s of its parts, in the order in which requests pass their layers;
+   * `fixed` are `FixedBounds` that tests make small. Both are typed loosely, because the package does not export
+   * their types.
    */
   constructor(options: TunnelServerOptions = {}, installs: readonly object[] = [], fixed: object = {}) {
     super()
@@ -154,9 +157,9 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
   }
 
   /**
-   * Drains and stops: takes no new connections, clients and WebSockets; serves what is asked on kept-alive connections within
-   * `drainIdleMs`, with `Connection: close`; lets exchanges finish for up to `drainTimeoutMs`, then cuts what is left. A second
-   * call waits for the same end.
+   * Drains and stops. The server accepts no new connections, clients or WebSockets. For `drainIdleMs` it still serves
+   * requests on kept-alive connections, with `Connection: close`. Exchanges have up to `drainTimeoutMs` to finish;
+   * then they are cut. A second call waits for the same end.
    */
   async stop(): Promise<void> {
     // A part that fails to start has nothing to stop; `start()` tells its caller why.
@@ -166,8 +169,8 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
   }
 
   /**
-   * Stops a server whose sockets another program has, which serves already: clients connect there at once, and open requests
-   * finish here.
+   * Stops this server after another program took over its sockets and serves already. Clients are sent to that
+   * program at once; open requests finish here.
    */
   async handOver(): Promise<void> {
     if (this.#context.state === 'running') this.#stopping = this.#drainAndStop('SERVER_REPLACED')
@@ -175,20 +178,21 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
   }
 
   /**
-   * The descriptors of the sockets that listen, its own first: another program needs them as `inherited` to continue with them.
+   * The descriptors of the listening sockets, this server's own port first. Another program gets them as `inherited`
+   * to take over.
    */
   get descriptors(): readonly number[] {
     return [...this.#listeners.descriptors, ...this.#ports.descriptors]
   }
 
   /**
-   * Works by other options from now on, without dropping a visitor: `options` are all of them, as for a new server, but
-   * `port` and `host` may be left out. A tunnel that they do not allow any more is revoked, with the code with which
-   * it would be refused; everything else goes on. New limits bound what begins after, a new certificate is shown in new
+   * Applies new options without dropping a visitor. `options` are complete, as for a new server, but `port` and
+   * `host` may be left out. A tunnel that the new options forbid is revoked, with the error code of a refused
+   * registration; all others continue. New limits apply to what starts afterwards, and new certificates to new
    * handshakes.
    *
-   * Rejects with what the constructor throws, `TLS_INVALID`, `STATE_INVALID` when it does not run, and `OPTION_INVALID`
-   * for another `port` or `host`, or `tls` where there was none: then nothing has changed.
+   * Rejects with the errors of the constructor, `TLS_INVALID`, `STATE_INVALID` if the server is not running, and
+   * `OPTION_INVALID` for another `port` or `host`, or for `tls` where there was none. Then nothing has changed.
    */
   async reload(options: TunnelServerOptions): Promise<void> {
     const reloading = this.#reloading.then(() => this.#reload(options))
@@ -196,36 +200,36 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
     await reloading
   }
 
-  /** Calls `stop()`, at the end of an `await using` block. */
+  /** Calls `stop()` at the end of an `await using` block. */
   async [Symbol.asyncDispose](): Promise<void> {
     await this.stop()
   }
 
-  /** The port it listens on; the one asked for before `start()`. */
+  /** The port that the server listens on; before `start()`, the requested one. */
   get port(): number {
     return this.#listeners.port
   }
 
-  /** The port of TLS tunnels; `undefined`: there is none. */
+  /** The port of TLS tunnels. `undefined` if there is none. */
   get tlsPort(): number | undefined {
     return this.#listeners.tlsPort
   }
 
-  /** The port of redirects. */
+  /** The port that redirects HTTP to HTTPS. */
   get httpPort(): number | undefined {
     return this.#listeners.httpPort
   }
 
   /**
-   * Whether `host` should have a certificate: it is a domain of the server, or an HTTP or TLS tunnel has it, leases included. A host that a
-   * customer's tunnel has need not lead to this server: who orders certificates looks that up first.
-   * `host` is lower-case and without port.
+   * Whether `host` should have a certificate: it is a domain of the server, or the host of an HTTP or TLS tunnel,
+   * including tunnels whose client is away. A client can name a custom domain that does not point to this server, so
+   * look up its DNS before you order a certificate. `host` is lower-case, without a port.
    */
   isKnownHost(host: string): boolean {
     return this.#context.isKnownHost(host)
   }
 
-  /** Whether any server of the cluster knows the host, as `isKnownHost`. Rejects when the directory cannot be asked. */
+  /** As `isKnownHost`, for all servers of the cluster. Rejects if the directory cannot be asked. */
   async isKnownHostAnywhere(host: string): Promise<boolean> {
     const { servers } = this.#context
     if (this.isKnownHost(host) || servers === undefined) return this.isKnownHost(host)
@@ -236,8 +240,8 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
   }
 
   /**
-   * The responses of all servers of the cluster to a certificate authority. `undefined` if the server is alone. For
-   * `AcmeCertificates`.
+   * The ACME challenge responses that all servers of the cluster share, for `AcmeCertificates`. `undefined` if the
+   * server is alone.
    */
   get sharedAnswers():
     | {
@@ -250,8 +254,8 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
   }
 
   /**
-   * Returns the owner of the tunnel with `host`: the same text for all tunnels of one token, or address. `undefined` if there
-   * is no such tunnel.
+   * Returns the owner of the tunnel with `host`: the same text for all tunnels of one token, or of one address
+   * without a token. `undefined` if there is no such tunnel.
    */
   ownerOfHost(host: string): string | undefined {
     return this.#context.ownerOfHost(host)
@@ -262,12 +266,12 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
     return this.#listeners.urlOf(undefined)
   }
 
-  /** The URL of the admin listener. `undefined` if there is none, or not yet. */
+  /** The URL of the admin listener. `undefined` if there is none, or before it listens. */
   get adminUrl(): string | undefined {
     return this.#context.parts.url
   }
 
-  /** Counters now; with `includeSubdomains` also the names held. */
+  /** Returns the current counters; with `includeSubdomains`, also the names of tunnels. */
   getStats(includeSubdomains = false): ServerStats {
     const { clients } = this.#clientRegistry
     return statsOf(this.#context, VERSION, clients.size, this.#rawVisits.count, includeSubdomains)
@@ -275,7 +279,7 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
 
   protected override listenersChanged(event: keyof TunnelServerEvents): void {
     if (event !== 'request' && event !== 'requests') return
-    this.#exchanges.isHeard = this.hasListeners('request') || this.hasListeners('requests')
+    this.#context.isHeard = this.hasListeners('request') || this.hasListeners('requests')
     this.#context.tunnels.routesChanged()
   }
 
@@ -285,7 +289,7 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
     const { settings, parts } = this.#context
     await parts.load(settings)
     try {
-      // Visitors of an inherited socket can arrive at once, so everything else is ready before.
+      // Visitors can arrive on an inherited socket as soon as it is open, so parts start before it.
       await parts.start(this.#whole)
       await this.#listeners.open()
       await parts.listening()
@@ -319,8 +323,8 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
     const { tunnels } = context
     const { clients } = this.#clientRegistry
     context.state = 'draining'
-    // Closing a listener resets the connections that wait in its queue: right after a turn of the event loop it is nearly
-    // empty. Before, no response says "close", because its visitor would be in that queue next.
+    // Closing a listener resets the connections in its queue, which is nearly empty right after a turn of the event
+    // loop. No response says "close" before that, because its visitor would reconnect into that queue.
     await nextTurn()
     this.#listeners.close(false)
     context.isShut = true
@@ -339,7 +343,6 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
     await this.#draining.untilEmpty()
     this.#visitors.letGo()
     this.#admission.stop()
-    this.#exchanges.flush()
     context.faults.flush()
     context.deadlines.stop()
     this.#stopWatchingWorkers?.()

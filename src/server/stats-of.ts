@@ -3,7 +3,10 @@
 import type { ServerContext } from './context/server-context.ts'
 import type { ServerStats } from './settings/stats.ts'
 
-/** The public form of what a server counts. `clients`, `rawVisitors`: those connected now. */
+/**
+ * Returns the public statistics from the server's counters. `clients` and `rawVisitors` are the numbers connected
+ * now.
+ */
 export function statsOf(
   { counters, flows, state, tunnels }: ServerContext,
   version: string,

@@ -1,4 +1,4 @@
-// Carrier bytes in transit to the decoder: in portions, so that one session never holds up the others.
+// Passes carrier bytes to the frame decoder in portions, so that one session never delays the others.
 
 import { copyOf } from '../bytes.ts'
 import type { ErrorCode } from '../errors.ts'
@@ -6,17 +6,17 @@ import { FrameDecoder, type FrameHandler } from '../wire/frame.ts'
 import type { Carrier } from './carrier.ts'
 import type { Turns, Waiting } from './turns.ts'
 
-/** Frames taken before others may have their turn: a fifth of a millisecond, when each brings a response to a visitor. */
+/** The number of frames handled in one turn: a fifth of a millisecond if each brings a response to a visitor. */
 const FRAMES_AT_ONCE = 32
 
 /** The operations of the session that arrivals need. */
 export interface ArrivalsOwner {
   readonly isClosed: boolean
-  /** The other side lives. */
+  /** Called when bytes arrived, so the other side is alive. */
   heard(): void
-  /** Closes the session: what arrived breaks the protocol. */
+  /** Closes the session, because the received bytes break the protocol. */
   close(code: ErrorCode): void
-  /** Runs what may throw; a throw ends the session. */
+  /** Runs a task. An error ends the session. */
   guard(task: () => void): void
 }
 
@@ -25,10 +25,10 @@ export class Arrivals implements Waiting {
   readonly #carrier: Carrier
   readonly #turns: Turns | undefined
   readonly #decoder: FrameDecoder
-  /** The bytes that arrived and wait for the session's turn. In the meantime the carrier is not read. */
+  /** The bytes that wait for the session's turn. Until then the carrier is not read. */
   readonly #unread: Uint8Array[] = []
 
-  /** Makes the arrivals. Without `turns` everything is decoded at once. */
+  /** Makes the arrivals. Without `turns`, everything is decoded at once. */
   constructor(owner: ArrivalsOwner, carrier: Carrier, frames: FrameHandler, turns: Turns | undefined) {
     this.#owner = owner
     this.#carrier = carrier
@@ -44,7 +44,7 @@ export class Arrivals implements Waiting {
     else this.#unread.push(copyOf(bytes, start, end))
   }
 
-  /** The session is over: nothing more is decoded. */
+  /** Called when the session is over: decodes nothing more. */
   stop(): void {
     this.#turns?.forget(this)
     this.#unread.length = 0
@@ -61,7 +61,7 @@ export class Arrivals implements Waiting {
     })
   }
 
-  /** Takes a portion, and more if there is time. The rest waits for the session's turn, and the carrier with it. */
+  /** Decodes a portion, and more if there is time. The rest waits for the session's turn, and the carrier is paused. */
   #decode(bytes: Uint8Array, start: number, end: number, isOwn = false): void {
     const turns = this.#turns
     let at = start
@@ -71,7 +71,7 @@ export class Arrivals implements Waiting {
       if (this.#decoder.framesLeft > 0 || this.#owner.isClosed) return
       this.#decoder.framesLeft = FRAMES_AT_ONCE
       at = this.#decoder.at
-      // Many small reads are many portions as well: so it asks even if nothing is left of this one.
+      // Many small reads add up to as much work, so it asks even if this read is finished.
     } while (turns?.hasTime && at < end)
     if (at === end && turns?.hasTime !== false) return
     if (at < end) this.#unread.unshift(isOwn ? bytes.subarray(at, end) : copyOf(bytes, at, end))

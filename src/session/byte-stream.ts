@@ -1,84 +1,84 @@
-// Contract: one virtual connection: bytes both ways, half-close, failure apart from end. Implementations: stream.ts (of a session), and
-// on queued-stream.ts a request to an app of HTTP/2 and a connection to another server.
+// Contract: one virtual connection with bytes both ways, half-close, and failures that are distinct from ends.
+// Implementations: stream.ts (in a session); based on queued-stream.ts, a request to an HTTP/2 app and a connection
+// to another server.
 
 import type { ErrorCode } from '../errors.ts'
 import type { Socket, Splice, SpliceDone } from '../socket.ts'
 
-/** A receiver of the events of a stream. After `reset` and after both ends nothing follows. */
+/** Receives the events of a stream. After `reset`, and after both directions ended, no events follow. */
 export interface StreamHandler {
   /**
-   * Called when bytes[start, end) arrived: at least one. The array is the handler's until it returns: copy bytes that have to
-   * wait. Call `stream.consumed` once they were sent.
+   * Called when bytes[start, end) arrived, at least one. The array may be used only during the call: copy bytes that
+   * have to wait. Call `stream.consumed` when they were passed on.
    */
   received(bytes: Uint8Array, start: number, end: number): void
-  /** Called when the bytes that `write` had to queue are sent: write again. */
+  /** Called when the bytes that `write` queued were sent: write again. */
   writable(): void
-  /** The other side sends no more. `delivered` is how many of our bytes had left by then. */
+  /** Called when the other side sends no more. `delivered` is the number of our bytes that it had passed on by then. */
   ended(delivered: number): void
   /**
-   * The stream failed, there or with its carrier; it is gone both ways. `delivered` is how many of our bytes may have
-   * left: exact when the other side said so, all that were sent when the carrier was lost. `reason`: what an app of HTTP/2 did wrong.
+   * Called when the stream failed, at the other side or with its carrier; both directions are gone. `delivered` is
+   * the number of our bytes that may have been passed on: exact if the other side said so; all that were sent if the
+   * carrier was lost. `reason`: what an HTTP/2 app did wrong.
    */
   reset(code: ErrorCode, delivered: number, reason?: string): void
   /**
-   * Bytes come in bulk on a socket that carries nothing else: moves up to `limitBytes` of them to where they go, in
-   * place of `received` and `consumed`, if that is possible.
+   * Called during a large transfer on a socket that carries only this stream. Moves up to `limitBytes` directly to
+   * their destination, in place of `received` and `consumed`, if that is possible.
    */
   receivedFrom?(from: Socket, limitBytes: number, done: SpliceDone): Splice | undefined
 }
 
-/** A stream, for the code at this end. */
+/** A stream, as the code at this end uses it. */
 export interface ByteStream {
   handler: StreamHandler
   readonly isClosed: boolean
-  /** The other side sends no more. */
+  /** Whether the other side sends no more. */
   readonly peerEnded: boolean
-  /**
-   * Sends bytes[start, end). `false`: a copy of them is queued, wait for `writable`.
-   */
+  /** Sends bytes[start, end). Returns `false` if a copy of them is queued: then wait for `writable`. */
   write(bytes: Uint8Array, start?: number, end?: number): boolean
   /**
-   * Sends up to `limitBytes` that come on a socket without seeing them, if the stream can. Nothing may be written until `done`.
-   * The other side's turn stops it: what it asked for may be small.
+   * Sends up to `limitBytes` from a socket without reading them, if the stream can. Do not write before `done`. The
+   * transfer stops when the other side sends, because its next response may be small.
    */
   writeFrom(from: Pick<Socket, 'spliceTo'>, limitBytes: number, done: SpliceDone): Splice | undefined
-  /** Moves the stream to a connection that carries no other one, if there is such a connection. */
+  /** Moves the stream to a link, a connection that carries no other stream, if one is free. */
   moveToLink(): void
-  /** Lets another thread move the bytes that arrive, if it can: see `Socket.requestSplice`. */
+  /** Allows another thread to move the bytes that arrive, if possible: see `Socket.requestSplice`. */
   requestSplice(): void
-  /** No more bytes this way; what was written still arrives. */
+  /** Ends this direction. Earlier bytes still arrive. */
   end(): void
-  /** Gives the stream up both ways: the other side learns the code and drops what is in transit. */
+  /** Ends both directions: the other side gets the code and drops bytes in transit. */
   reset(code: ErrorCode): void
-  /** The same, and its handler hears of it as of a reset by the other side. */
+  /** As `reset`, and also calls the own handler's `reset`. */
   giveUp(code: ErrorCode): void
-  /** Called once it is closed. Only a session's streams do so. */
+  /** Called when the stream is closed. Only a session's streams call it. */
   gone?: (() => void) | undefined
-  /** Gives credit for `count` received bytes that were passed on. */
+  /** Gives the other side credit for `count` received bytes that were passed on. */
   consumed(count: number): void
-  /** Bytes given to `write` so far. While bytes are moved it is the most that can have been sent. */
+  /** The number of bytes given to `write`. While a splice moves bytes: the maximum that can have been sent. */
   readonly sentBytes: number
-  /** Bytes of the other side that were consumed here. While another thread moves bytes: the most that it can be. */
+  /** The number of the other side's bytes that were consumed here. While another thread moves bytes: the maximum. */
   readonly deliveredBytes: number
-  /** Whether bytes are queued here for lack of credit or room. */
+  /** Whether bytes are queued for lack of credit or room. */
   readonly isBackedUp: boolean
-  /** Bytes given to `write` that wait for the other side: for credit, or for room on the connection. */
+  /** The number of written bytes that wait for credit, or for room on the connection. */
   readonly waitingBytes: number
-  /** The same stream for a lane. Default: a lane cannot have its bytes. */
+  /** The same stream, if it can be lent to a lane. Default: it cannot. */
   readonly lendable?: LendableStream
 }
 
-/** A stream whose bytes may go another way for a while. */
+/** A stream that can be lent: another thread then moves its bytes. */
 export interface LendableStream extends Pick<ByteStream, 'isClosed' | 'isBackedUp'> {
   readonly id: number
-  /** Whether nothing is queued, moved or held, and neither side has ended. */
+  /** Whether no bytes are queued, in a splice or held, and neither side has ended. */
   readonly isAtRest: boolean
-  /** Lends the stream: its bytes take another way, and frames of the other side wait. */
+  /** Lends the stream. Its bytes take another route, and frames of the other side wait. */
   lend(): void
   /** Counts bytes that moved during the loan: `sentBytes` sent, `receivedBytes` received and passed on. */
   moved(sentBytes: number, receivedBytes: number): void
-  /** Bytes that came another way and are the handler's, behind `moved`. */
+  /** Takes bytes that arrived on the other route and belong to the handler, after `moved`. */
   brought(bytes: Uint8Array): void
-  /** No more come another way: what waited arrives now, unless bytes in front of it are missing (`isTorn`). */
+  /** Ends the loan: frames that waited are handled now, unless bytes before them are missing (`isTorn`). */
   giveBack(isTorn: boolean): void
 }

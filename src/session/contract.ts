@@ -1,4 +1,4 @@
-// The contract of a session: its options, its handler, and what counts its streams.
+// The contract of a session: its options, its handler, and the counting of its streams.
 
 import type { ErrorCode } from '../errors.ts'
 import type { ByteStream, StreamHandler } from './byte-stream.ts'
@@ -8,39 +8,43 @@ import type { Turns } from './turns.ts'
 import type { WindowLimits } from './windows.ts'
 
 export interface SessionOptions extends HeartbeatOptions, WindowLimits {
-  /** The role. Only the server opens streams. */
+  /** The role of this end. Only the server opens streams. */
   readonly role: 'server' | 'client'
   readonly scheduler: Scheduler
-  /** Streams open at once. If exceeded: the reply to an OPEN is RESET `TUNNEL_BUSY`. */
+  /** The maximum number of open streams. If exceeded, an OPEN gets RESET `TUNNEL_BUSY`. */
   readonly maxStreams: number
-  /** Frames without data that may wait while the carrier is full, bytes. If exceeded: `FLOOD`, without a word. */
+  /** The bytes of frames without data that may wait for a full carrier. If exceeded, the session ends with `FLOOD`. */
   readonly maxCarrierBacklogBytes: number
-  /** The turns, shared with other sessions: more frames at once than a portion wait there. Without it all are taken at once. */
+  /** Divides time among sessions: frames beyond a portion wait for a turn. Without it, all are handled at once. */
   readonly turns?: Turns
   readonly streamBudget?: StreamBudget
 }
 
-/** A contract for the number of streams that the session may have, which others also count. */
+/** A limit on streams that other sessions share. */
 export interface StreamBudget {
-  /** Counts one more. Returns `false` if there is to be none. */
+  /** Counts one more stream. Returns `false` if the limit is reached. */
   open(): boolean
   close(): void
 }
 
 export interface SessionHandler {
   /**
-   * The server opened a stream (client role only). Returns the stream's handler, or the code to refuse it with.
-   * `maxStreams` counts streams: what outlives one that was reset, such as a dial in progress, is the handler's to count.
+   * Called when the server opened a stream (client role only). Returns the stream's handler, or a code to refuse it.
+   * `maxStreams` counts streams only: the handler must count what outlives a reset stream, such as a dial in
+   * progress.
    */
   opened(stream: ByteStream, tunnel: number): StreamHandler | ErrorCode
-  /** Tunnels that the other side has, or has asked for and may get (server role only). */
+  /** Returns the number of tunnels that the other side has or asked for (server role only). */
   tunnelCount?(): number
-  /** A control message. The bytes are only valid during the call. */
+  /** Called with a control message, whose bytes may be used only during the call. */
   control(json: Uint8Array): void
-  /** The other side takes no new streams: it leaves when what is open has finished, or at once for what went wrong. */
+  /**
+   * Called when the other side takes no new streams. It leaves when the open ones have finished, or at once after an
+   * error.
+   */
   leaving(code: ErrorCode): void
-  /** A stream sends in bulk and no link is free: one more would be of use. */
+  /** Called when a stream has a large transfer and no link is free. */
   linkWanted?(): void
-  /** The session is over, exactly once; all its streams were reset before. */
+  /** Called once when the session is over, after all its streams were reset. */
   closed(code: ErrorCode, error?: Error): void
 }

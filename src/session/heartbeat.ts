@@ -1,4 +1,5 @@
-// Signs of life: pings a silent carrier, gives up a dead one, and knows the smallest round trip.
+// Checks that the other side is alive: pings a silent carrier, closes a dead one, and measures the smallest round
+// trip.
 
 import type { Scheduler } from './scheduler.ts'
 
@@ -7,7 +8,7 @@ export interface HeartbeatOptions {
   readonly pingIntervalMs: number
   /** The silence before the carrier is closed, in milliseconds. */
   readonly deadAfterMs: number
-  /** The same while a visitor waits for the other side: `isAwaited`. Default `deadAfterMs`. */
+  /** The same time while a visitor waits for the other side (`isAwaited`). Default `deadAfterMs`. */
   readonly hungAfterMs?: number
 }
 
@@ -17,13 +18,13 @@ interface Ping {
   readonly answered: (() => void) | undefined
 }
 
-/** The maximum number of remembered PINGs without a reply: enough for a dead carrier's last minute. */
+/** The maximum number of PINGs without a reply that are remembered: enough for the last minute of a dead carrier. */
 const MAX_UNANSWERED = 8
 
 export class Heartbeat {
-  /** Whether any bytes have arrived lately. */
+  /** Whether bytes have arrived since the last tick. */
   hasHeard = false
-  /** Smallest round trip seen, milliseconds; 0 before the first. */
+  /** The smallest round trip in milliseconds; 0 before the first. */
   roundTripMs = 0
   readonly #scheduler: Scheduler
   readonly #options: HeartbeatOptions
@@ -32,7 +33,7 @@ export class Heartbeat {
   #unanswered: Ping[] = []
   #nextNumber = 1
   #silentMs = 0
-  /** The part of the silence in which a visitor has waited. */
+  /** The part of the silence, in milliseconds, during which a visitor waited. */
   #awaitedMs = 0
   readonly #isAwaited: () => boolean
   #cancelTick: () => void
@@ -59,13 +60,13 @@ export class Heartbeat {
     this.#sendPing(number)
   }
 
-  /** A PONG arrived. A PONG without a PING means nothing. */
+  /** Called when a PONG arrived. One without a PING is ignored. */
   answered(number: number): void {
     const index = this.#unanswered.findIndex(ping => ping.number === number)
     const ping = this.#unanswered[index]
     if (ping === undefined) return
     this.#unanswered.splice(0, index + 1)
-    // A clock that stood still within a tick must not pass for "no round trip known".
+    // A clock that did not advance within a tick would give 0, which means "no round trip known".
     const elapsed = Math.max(this.#scheduler.now() - ping.sentAt, 0.01)
     this.roundTripMs = this.roundTripMs === 0 ? elapsed : Math.min(this.roundTripMs, elapsed)
     ping.answered?.()
@@ -84,7 +85,7 @@ export class Heartbeat {
       this.#awaitedMs = !this.hasHeard && this.#isAwaited() ? this.#awaitedMs + tickMs : 0
       this.hasHeard = false
       if (this.#silentMs >= deadAfterMs || this.#awaitedMs >= hungAfterMs) return this.#died()
-      // Planned first: a ping may find the carrier closed, and `stop` must then find the next tick to cancel.
+      // Planned before the ping: if that finds the carrier closed, `stop` must cancel this tick.
       this.#cancelTick = this.#planTick()
       if (this.#silentMs >= pingIntervalMs || this.#awaitedMs === tickMs) this.ping()
     })

@@ -1,4 +1,4 @@
-// The links of one session: which stream's bytes travel on which, in both directions.
+// The links of one session: which stream's bytes travel on which link, in both directions.
 
 import type { ErrorCode } from '../errors.ts'
 import { LINK, LINK_FREE, UNLINK, writeU32, writeU48 } from '../wire/frame.ts'
@@ -8,25 +8,25 @@ import type { Scheduler } from './scheduler.ts'
 import type { Stream } from './stream.ts'
 
 /**
- * A run of more bytes one way than this moves to a link. Below, one write for many streams is worth more than being
- * alone; measured by `benchmarks/speed.ts --only 64k10`.
+ * The size of a transfer above which its stream moves to a link. Below it, sharing writes with other streams is
+ * faster; measured by `benchmarks/suites/speed.ts --only 64k10`.
  */
 export const BULK_BYTES = 16_384
 
-/** Links that streams of small pieces may move to. Half of them by default: bulk finds others. */
+/** The number of links for streams with small pieces. By default, half of them stay free for large transfers. */
 const MAX_SMALL = 16
 
 export interface LinkSession {
   readonly isClosed: boolean
-  /** The other side broke the rules. */
+  /** Closes the session, because the other side broke the protocol. */
   close(code: ErrorCode): void
-  /** Bytes of the stream are gone: it fails on both sides. */
+  /** Fails a stream on both sides, because bytes of it were lost. */
   lose(stream: Stream): void
-  /** The last bytes of a stream came after its END. */
+  /** Called when the last bytes of a stream came after its END. */
   peerHasEnded(stream: Stream, delivered: number): void
   /** Called with an error of a stream's handler. */
   linkFailed(error: unknown): void
-  /** A stream sends in bulk and no link is free. */
+  /** Called when a stream has a large transfer and no link is free. */
   linkWanted(): void
 }
 
@@ -36,13 +36,12 @@ export class LinkSet implements LinkOwner {
   readonly #links = new Map<number, Link>()
   readonly #scheduler: Scheduler
   readonly #deadAfterMs: number
-  /** The received bytes of each awaited link at the last look. */
+  /** The number of bytes that each awaited link had received at the last check. */
   #awaited = new Map<Link, number>()
   #cancelLook: (() => void) | undefined
 
   /**
-   * Makes the links. `deadAfterMs` is the silence of a link whose far side says that it sent more; then it is closed. If
-   * exceeded: it is closed.
+   * Makes the links. `deadAfterMs`: the silence after which a link is closed, if its far side said that it sent more.
    */
   constructor(session: LinkSession, outbox: Outbox, scheduler: Scheduler, deadAfterMs: number) {
     this.#session = session
@@ -67,7 +66,7 @@ export class LinkSet implements LinkOwner {
     return this.#links.values()
   }
 
-  /** Takes a link into use. Both halves are free. */
+  /** Adds a link, both directions of which are free. */
   add(link: Link): void {
     // The link may have broken before it was announced.
     if (this.#session.isClosed || link.isClosed) return link.close()
@@ -81,7 +80,7 @@ export class LinkSet implements LinkOwner {
 
   // ── Sending ────────────────────────────────────────────────────────────────────────────────────────────────
 
-  /** Moves a stream to a free link, once all earlier bytes are framed. Asks for a link if none is free. */
+  /** Moves a stream to a free link, once all earlier bytes are in frames. Asks for a link if none is free. */
   move(stream: Stream): Link | undefined {
     if (stream.queue.length > 0) return undefined
     const link = this.#freeFor(stream)
@@ -92,26 +91,28 @@ export class LinkSet implements LinkOwner {
     link.sender = stream
     stream.sendingLink = link
     this.#tell(LINK, stream, link)
-    // The far side holds the link's bytes until it knows whose they are.
+    // The far side stores the link's bytes until it knows which stream they belong to.
     this.#outbox.flush()
     return link
   }
 
-  /** The one that the other side uses for the stream, if that is possible: fewer links serve as many streams. */
+  /**
+   * Returns a free link, if possible the one that the other side uses for the stream, so that fewer links are needed.
+   */
   #freeFor(stream: Stream): Link | undefined {
     if (stream.receivingLink?.isFree) return stream.receivingLink
     for (const link of this.#links.values()) if (link.isFree) return link
     return undefined
   }
 
-  /** Moves a stream of small pieces, like `move`. */
+  /** Moves a stream with small pieces, as `move`. */
   moveSmall(stream: Stream): void {
     let taken = 0
     for (const link of this.#links.values()) if (link.sender !== undefined) taken++
     if (taken < MAX_SMALL) this.move(stream)
   }
 
-  /** The stream sends no more: its half is free for another once the far side has all of it. */
+  /** Called when the stream sends no more. Its direction of the link is free once the far side has all its bytes. */
   leave(stream: Stream): void {
     const link = stream.sendingLink
     if (link === undefined) return
@@ -122,7 +123,7 @@ export class LinkSet implements LinkOwner {
     })
   }
 
-  /** Called when LINK_FREE arrived. The link may have been lost in the meantime. */
+  /** Called when LINK_FREE arrived. The link may have been lost since. */
   freed(number: number): void {
     if (this.#links.get(number)?.freed() === false) this.#session.close('PROTOCOL_ERROR')
   }
@@ -135,11 +136,11 @@ export class LinkSet implements LinkOwner {
 
   // ── Receiving ──────────────────────────────────────────────────────────────────────────────────────────────
 
-  /** Called when LINK arrived. `stream` is undefined when it is gone already: its bytes are still to be counted. */
+  /** Called when LINK arrived. `stream` is undefined if it is gone: its bytes must still be counted. */
   bind(stream: Stream | undefined, id: number, number: number, from: number): void {
     const link = this.#links.get(number)
     if (link === undefined) {
-      // The link was lost with the frame in transit, and the stream with it.
+      // The link was lost while the frame was in transit, and the stream with it.
       if (stream !== undefined) this.#session.lose(stream)
       return
     }
@@ -155,7 +156,10 @@ export class LinkSet implements LinkOwner {
     if (link?.isEnding) this.#cancelLook ??= this.#planLook()
   }
 
-  /** All bytes of a stream are on the link, says the other side: they come, however slowly, or the link is dead. */
+  /**
+   * Checks regularly that a link still brings bytes, if the other side said that all bytes of a stream are on it.
+   * Without any, the link is dead.
+   */
   #planLook(): () => void {
     return this.#scheduler.after(this.#deadAfterMs / 2, () => {
       const before = this.#awaited

@@ -1,43 +1,44 @@
-// A connection next to the carrier that carries the bytes of one stream at a time each way, without frames.
+// A connection in addition to the carrier. In each direction it carries the bytes of one stream at a time, without
+// frames.
 //
-// Bulk goes this way: nothing is copied into batches, and nothing else waits behind it. TCP itself is the flow
-// control. The sender decides: a LINK frame says which stream's bytes follow, an UNLINK frame where they end. Link and
-// carrier overtake each other, so a half carries the next stream only after LINK_FREE: all that comes before it can
-// belong to no other stream.
+// Large transfers use it: nothing is copied into batches, nothing else waits behind them, and TCP is the flow
+// control. The sender decides: a LINK frame names the stream whose bytes follow, and an UNLINK frame says where they
+// end. Link and carrier have no common order, so a direction carries the next stream only after LINK_FREE. All bytes
+// before it belong to the earlier stream.
 //
-//   sender   ── LINK ──▶ bytes … ── UNLINK ──▶          (half still taken)          ◀── LINK_FREE
+//   sender   ── LINK ──▶ bytes … ── UNLINK ──▶          (direction still in use)          ◀── LINK_FREE
 
 import { copyOf, SendQueue } from '../bytes.ts'
 import type { Socket, SocketHandler, Splice, SpliceDone } from '../socket.ts'
 import type { Stream } from './stream.ts'
 
-/** Bytes handed to a stream that are not consumed yet before reading stops: about one kernel buffer. */
+/** The number of bytes passed to a stream but not consumed at which reading stops: about one kernel buffer. */
 const MAX_UNCONSUMED_BYTES = 524_288
 
 /**
- * The silence in milliseconds before the system probes the far side. A link has no heartbeat of its own, and the path that it
- * takes may break while the carrier's does not.
+ * The silence in milliseconds before the system probes the far side. A link has no heartbeat of its own, and its path
+ * may break while the carrier's does not.
  */
 const KEEP_ALIVE_IDLE_MS = 10_000
 
-/** The stream whose bytes come on the far side's half. */
+/** The stream that the far side's direction carries. */
 interface Binding {
-  /** The stream. `undefined` if it was gone before; its bytes are dropped. */
+  /** The stream. `undefined` if it is gone; then its bytes are dropped. */
   readonly stream: Stream | undefined
   readonly streamId: number
-  /** The byte of the link behind the last one. Not known until UNLINK. */
+  /** The position on the link after the stream's last byte. Unknown until UNLINK. */
   to: number
 }
 
 export interface LinkOwner {
-  /** Bytes for a stream. */
+  /** Called with bytes of a stream. */
   linkReceived(stream: Stream, bytes: Uint8Array): void
-  /** All bytes of the stream have come: its END may be acted on, and the far side's half is free. */
+  /** Called when all bytes of the stream have arrived: its END can be handled, and the far side's direction is free. */
   linkFinished(link: Link, stream: Stream | undefined): void
   linkClosed(link: Link, streams: readonly Stream[]): void
-  /** A stream's handler threw. It must not reach the event loop. */
+  /** Called when a stream's handler threw. The error must not reach the event loop. */
   linkFailed(error: unknown): void
-  /** The far side sent more than it says. */
+  /** Called when the far side sent more bytes than it announced. */
   linkBroken(): void
 }
 
@@ -45,7 +46,7 @@ export class Link {
   readonly number: number
   readonly socketHandler: SocketHandler
   sender: Stream | undefined
-  /** Bytes given to this side's half so far, sent or waiting. */
+  /** The number of bytes given to this side's direction, sent or waiting. */
   sentBytes = 0
   readonly #socket: Socket
   readonly #owner: LinkOwner
@@ -53,20 +54,23 @@ export class Link {
   readonly #unsent: SendQueue = new SendQueue()
   #receivedBytes = 0
   #binding: Binding | undefined
-  /** A stream left this side's half, and its last bytes may still be in transit. */
+  /** Whether a stream has left this side's direction but its last bytes may be in transit. */
   #isSettling = false
-  /** Whether this side puts no more streams on it. The far side may, until it hears that this side wants to close the link. */
+  /**
+   * Whether this side puts no more streams on the link. The far side may, until it learns that this side wants to
+   * close it.
+   */
   isRetired = false
-  /** Bytes that came before the LINK frame that says whose they are. Reading is paused in the meantime. */
+  /** Bytes that arrived before the LINK frame that names their stream. Until then, reading is paused. */
   #early: Uint8Array[] = []
   #isPaused = false
   #isClosed = false
-  /** Whether it is lent for good, and carries no streams any more. */
+  /** Whether the link is lent for good, and carries no streams any more. */
   #isLent = false
   /** The splice that moves bytes of the sender here, and the callbacks for its end. */
   #outgoing: Splice | undefined
   #left: (() => void) | undefined
-  /** The splice that moves bytes from here to the stream's handler. */
+  /** The splice that moves bytes from the link to the stream's handler. */
   #incoming: Splice | undefined
 
   /** Makes a link. `over` is called once, when it closes. */
@@ -92,18 +96,18 @@ export class Link {
     }
   }
 
-  /** Whether this side's half may carry a stream. */
+  /** Whether this side's direction may carry a stream. */
   get isFree(): boolean {
     return this.sender === undefined && !this.#isSettling && !this.isRetired && !this.#isLent
   }
 
-  /** Whether it is unused in both directions. */
+  /** Whether neither direction is in use. */
   get isIdle(): boolean {
     const isFree = this.sender === undefined && !this.#isSettling && !this.#isLent
     return isFree && this.#binding === undefined
   }
 
-  /** The far side has said where the stream's bytes end. */
+  /** Whether the far side has said where the stream's bytes end. */
   get isEnding(): boolean {
     return this.#binding !== undefined && this.#binding.to !== Number.POSITIVE_INFINITY
   }
@@ -112,7 +116,7 @@ export class Link {
     return this.#isClosed
   }
 
-  /** Bytes that came so far, while more of a stream that ended must come and nothing here holds them up; otherwise -1. */
+  /** The number of bytes so far, if more of an ended stream must arrive and nothing here delays them; otherwise -1. */
   get awaitedFrom(): number {
     return this.isEnding && !this.#isPaused ? this.#receivedBytes : -1
   }
@@ -121,13 +125,13 @@ export class Link {
     return this.#unsent.length
   }
 
-  /** The far side has retired it: closes once this side has no use for it either. */
+  /** Closes the link once it is not in use, because the far side has retired it. */
   closeWhenIdle(): void {
     this.isRetired = true
     if (this.isIdle) this.close()
   }
 
-  /** Gives the connection of a link that has carried nothing to `take`, for good. `undefined`: it stays a link. */
+  /** Gives the connection of an unused link to `take`, for good. If that returns `undefined`, it stays a link. */
   lend<Taken>(take: (socket: Socket) => Taken | undefined): Taken | undefined {
     if (this.#isClosed || this.#receivedBytes > 0 || this.#early.length > 0) return undefined
     const taken = take(this.#socket)
@@ -135,14 +139,14 @@ export class Link {
     return taken
   }
 
-  /** Sends bytes[start, end) of `sender`. `false`: wait for its `writable`. */
+  /** Sends bytes[start, end) of `sender`. After `false`, wait for its `writable`. */
   send(bytes: Uint8Array, start: number, end: number): boolean {
     const count = end - start
     this.sentBytes += count
     return this.#unsent.send(this.#socket, bytes, start, end) === count
   }
 
-  /** Sends the bytes of a socket, up to `limitBytes`, after earlier ones; not while bytes wait here. */
+  /** Sends up to `limitBytes` from a socket, after earlier bytes. Not possible while bytes wait here. */
   sendFrom(from: Pick<Socket, 'spliceTo'>, limitBytes: number, done: SpliceDone): Splice | undefined {
     if (this.#isClosed || !this.#unsent.isEmpty || this.#outgoing !== undefined) return undefined
     this.#outgoing = from.spliceTo?.(this.#socket, limitBytes, movedBytes => {
@@ -157,8 +161,8 @@ export class Link {
   }
 
   /**
-   * The sender sends no more. Waiting bytes are still sent, unless it was reset. `left` is called once it is known how many
-   * bytes there were: at once, unless they are being moved.
+   * Called when the sender sends no more. Waiting bytes are still sent, unless the stream was reset. `left` is called
+   * when the number of its bytes is known: at once, unless a splice moves them.
    */
   leave(stream: Stream, left: () => void): void {
     this.sender = undefined
@@ -174,7 +178,7 @@ export class Link {
     left()
   }
 
-  /** The far side has all bytes of the stream that left. */
+  /** Called when the far side has all bytes of the stream that left. */
   freed(): boolean {
     if (!this.#isSettling) return false
     this.#isSettling = false
@@ -182,7 +186,7 @@ export class Link {
     return true
   }
 
-  /** The far side's bytes from `from` on belong to a stream. */
+  /** Called when the far side's bytes from `from` on belong to a stream. */
   bind(stream: Stream | undefined, streamId: number, from: number): boolean {
     if (this.#binding !== undefined || this.#isLent || from !== this.#receivedBytes) return false
     this.#binding = { stream, streamId, to: Number.POSITIVE_INFINITY }
@@ -193,30 +197,30 @@ export class Link {
     return true
   }
 
-  /** The stream's bytes end at `to`. */
+  /** Called when the stream's bytes end at `to`. */
   unbind(streamId: number, to: number): boolean {
     const binding = this.#binding
     if (binding === undefined || binding.streamId !== streamId || this.isEnding) return false
     if (to < this.#receivedBytes) return false
     binding.to = to
-    // How many are missing shows when no more are moved.
+    // The number of missing bytes is known only after the splice has stopped.
     if (this.#incoming !== undefined) this.#incoming.stop()
     else if (to === this.#receivedBytes) this.#finish(binding)
     return true
   }
 
-  /** Lets bytes be moved from the next turn on. */
+  /** Allows a splice to move bytes, from the next turn on. */
   requestSplice(): void {
     if (!this.#isPaused) this.#socket.requestSplice?.()
   }
 
-  /** The stream consumed bytes: possibly reading may go on. */
+  /** Called when the stream consumed bytes: reading may continue. */
   consumed(stream: Stream): void {
     if (this.#isPaused && this.#binding?.stream === stream && unconsumed(stream) < MAX_UNCONSUMED_BYTES / 2)
       this.#resume()
   }
 
-  /** The stream is gone: what still comes for it is dropped, so nothing may hold it up. */
+  /** Called when the stream is gone: its further bytes are dropped, so that they delay nothing. */
   forget(stream: Stream): void {
     if (this.#binding?.stream !== stream) return
     this.#incoming?.stop()
@@ -250,7 +254,7 @@ export class Link {
       this.#owner.linkReceived(stream, count === bytes.length ? bytes : bytes.subarray(0, count))
       if (!stream.isClosed && unconsumed(stream) > MAX_UNCONSUMED_BYTES) this.#pause()
     }
-    // The handler may have closed the session in the middle.
+    // The handler may have closed the session during the call.
     if (this.#isClosed) return
     if (this.#receivedBytes === to) this.#finish(binding)
     if (count < bytes.length) this.#received(bytes.subarray(count))
@@ -258,13 +262,13 @@ export class Link {
 
   #finish({ stream }: Binding): void {
     this.#binding = undefined
-    // A stream that was too slow for it no longer is.
+    // If the slow stream was the reason for the pause, reading continues.
     this.#resume()
     this.#owner.linkFinished(this, stream)
     if (this.isRetired && this.isIdle) this.close()
   }
 
-  /** The stream may have another thread move its bytes, once all that came before was passed on. */
+  /** Allows another thread to move the stream's bytes, once all earlier ones were passed on. */
   #spliceable(): void {
     const binding = this.#binding
     const stream = binding?.stream

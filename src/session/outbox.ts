@@ -1,4 +1,5 @@
-// The sending half of a session: frames gather in a batch, one write per event-loop tick, streams served in turn.
+// The sending half of a session: collects frames in a batch, with one write per event-loop tick, and serves streams
+// in turn.
 
 import { copyBytes, copyOf } from '../bytes.ts'
 import { DATA, END, FRAME_HEADER_BYTES, MAX_FRAME_BYTES, writeFrameHeader, writeU48 } from '../wire/frame.ts'
@@ -6,40 +7,40 @@ import type { Carrier } from './carrier.ts'
 import type { Scheduler } from './scheduler.ts'
 import type { Stream } from './stream.ts'
 
-/** The room for four full frames: about what one read of a busy event loop brings. */
+/** The size of four full frames: about as much as one read of a busy event loop brings. */
 const BATCH_BYTES = 4 * (MAX_FRAME_BYTES + FRAME_HEADER_BYTES)
-/** The initial size of a batch. Most clients are idle most of the time, and a flood of new ones must not cost 256 KiB each. */
+/** The initial size of a batch. Most clients are idle, and a flood of new ones must not cost 256 KiB each. */
 const FIRST_BATCH_BYTES = 8_192
-/** The minimum credit that is worth a frame: a peer that grants byte by byte cannot make us send byte by byte. */
+/** The minimum credit for which a frame is sent. A peer that grants byte by byte cannot make us send byte by byte. */
 const MIN_DATA_BYTES = 4096
 
 export class Outbox {
-  /** The array in which `frame` put a header: the caller writes the payload here. Changes with every flush. */
+  /** The array in which `frame` put a header; the caller writes the payload there. Each flush may replace it. */
   batch: Uint8Array
-  /** The number of times a stream had to wait for credit, and not for the carrier. */
+  /** The number of times a stream waited for credit rather than for the carrier. */
   creditStalls = 0
   #batchEnd: number
-  /** An array to go on with while the carrier keeps the one it could not send whole. */
+  /** An array to continue with while the carrier keeps the one that it could not send completely. */
   #spare: Uint8Array | undefined
-  /** The carrier is full: data waits in the streams' queues, everything else gathers in the batch. */
+  /** Whether the carrier is full. Data then waits in the streams' queues; all other frames go into the batch. */
   #isStuck = false
   #isClosed = false
   #isFlushPlanned = false
-  /** Turns are being served: what is written in the meantime takes its place in the line. */
+  /** Whether turns are being served. Bytes written during that time wait for a turn of their own. */
   #isServing = false
-  /** Streams with something queued that may be sendable, in the order of their turns. */
+  /** The streams with queued bytes that may be sendable, in the order of their turns. */
   readonly #turns = new Set<Stream>()
   readonly #carrier: Carrier
   readonly #scheduler: Scheduler
   readonly #overflowed: () => void
-  /** Frames without data that may pile up while the carrier is stuck. An honest peer stays far below. */
+  /** The bytes of frames without data that may wait for a full carrier. An honest peer causes far fewer. */
   readonly #maxBacklogBytes: number
   readonly #finished: (stream: Stream) => void
   readonly #flushPlanned: () => void
 
   /**
-   * Makes the outbox. `overflowed` is called if the other side causes replies faster than it reads; `finished` when END of a
-   * stream was sent. `finished`: END of a stream went out.
+   * Makes the outbox. `overflowed` is called if the other side causes replies faster than it reads them; `finished`
+   * when END of a stream was sent.
    */
   constructor(
     carrier: Carrier,
@@ -58,12 +59,12 @@ export class Outbox {
     this.#flushPlanned = () => this.flush()
   }
 
-  /** The number of bytes that wait because the other side does not read; data waits with its stream. */
+  /** The number of bytes that wait because the other side does not read, without data, which waits in its stream. */
   get backlogBytes(): number {
     return this.#isStuck ? this.#batchEnd - this.#carrier.headroom : 0
   }
 
-  /** Puts the header of a frame without data into the batch and returns where its payload belongs. */
+  /** Writes the header of a frame without data into the batch. Returns the position for its payload. */
   frame(type: number, stream: number, length: number): number {
     const needed = FRAME_HEADER_BYTES + length
     if (this.#batchEnd + needed > this.batch.length) this.#makeRoom(needed)
@@ -74,13 +75,16 @@ export class Outbox {
     return at + FRAME_HEADER_BYTES
   }
 
-  /** Sends of bytes[start, end) what credit and carrier allow and queues the rest. `false`: queued; `writable` follows. */
+  /**
+   * Sends as much of bytes[start, end) as credit and carrier allow, and queues the rest. Returns `false` if bytes are
+   * queued: `writable` follows.
+   */
   data(stream: Stream, bytes: Uint8Array, start: number, end: number): boolean {
     if (this.#isClosed) return true
     const isFirst = stream.queue.length === 0
     const mustWait = !isFirst || this.#isStuck || this.#isServing
     const sent = mustWait ? start : this.#append(stream, bytes, start, end)
-    // Closed: the carrier went away in the middle. There is nothing to wait for then.
+    // If the carrier closed during the write, there is nothing to wait for.
     if (sent === end || stream.isClosed) return true
     stream.queue.push(copyOf(bytes, sent, end))
     if (isFirst) {
@@ -90,12 +94,11 @@ export class Outbox {
     return false
   }
 
-  /** Sends END behind what is queued. */
+  /** Sends END after the queued bytes. */
   end(stream: Stream): void {
     if (stream.queue.length === 0) this.#appendEnd(stream)
   }
 
-  /** The stream got credit: it may have its turn. */
   credited(stream: Stream): void {
     if (stream.queue.length === 0) return
     this.#turns.add(stream)
@@ -108,7 +111,7 @@ export class Outbox {
     this.#turns.delete(stream)
   }
 
-  /** The carrier takes bytes again. */
+  /** Called when the carrier takes bytes again. */
   drained(): void {
     if (!this.#isStuck || this.#isClosed) return
     this.#isStuck = false
@@ -122,13 +125,13 @@ export class Outbox {
     if (!this.#isStuck) this.#sendBatch()
   }
 
-  /** Sends the batch even to a full carrier, because last words cannot wait, and closes. */
+  /** Sends the batch even to a full carrier, because the last frames cannot wait, and closes. */
   finish(): void {
     this.#sendBatch()
     this.close()
   }
 
-  /** Forgets everything that is not sent. */
+  /** Forgets all bytes that are not sent. */
   close(): void {
     this.#isClosed = true
     this.#turns.clear()
@@ -141,7 +144,7 @@ export class Outbox {
     const batch = this.batch
     const end = this.#batchEnd
     this.#batchEnd = headroom
-    // An array that grew while the carrier was stuck is not kept: the next batch fits a small one again.
+    // An array that grew while the carrier was full is not kept, because the next batch fits a small one.
     const isKept = batch.length <= headroom + BATCH_BYTES
     if (this.#carrier.send(batch, headroom, end)) {
       if (!isKept) this.batch = new Uint8Array(headroom + FIRST_BATCH_BYTES)
@@ -162,18 +165,18 @@ export class Outbox {
     if (this.#grow(needed)) return
     this.flush()
     if (this.#batchEnd + needed <= this.batch.length) return
-    // The carrier is stuck. Data waits in the streams; these are replies that the other side caused.
+    // While the carrier is full, data waits in the streams. This batch contains replies that the other side caused.
     const twice = this.batch.length * 2
     const most = this.#carrier.headroom + this.#maxBacklogBytes
     const isOver = this.#batchEnd + needed > most
-    // The queue still grows above the bound, because the session ends a moment later.
+    // The array may grow above the limit, because the session is about to end.
     const larger = new Uint8Array(isOver ? twice : Math.min(twice, most))
     larger.set(this.batch.subarray(0, this.#batchEnd))
     this.batch = larger
     if (isOver) this.#overflowed()
   }
 
-  /** Lets the batch grow up to `BATCH_BYTES`. `false`: it cannot hold this many bytes more. */
+  /** Lets the batch grow up to `BATCH_BYTES`. Returns `false` if it has no room for `needed` more bytes. */
   #grow(needed: number): boolean {
     const full = this.#carrier.headroom + BATCH_BYTES
     if (this.#batchEnd + needed > full) return false
@@ -183,7 +186,7 @@ export class Outbox {
     return true
   }
 
-  /** Appends bytes[from, to) as DATA as far as credit and carrier allow; returns how far it came. */
+  /** Appends bytes[from, to) as DATA as far as credit and carrier allow. Returns the end position. */
   #append(stream: Stream, bytes: Uint8Array, from: number, to: number): number {
     let at = from
     while (at < to) {
@@ -213,7 +216,8 @@ export class Outbox {
 
   /** Sends one frame per stream and round, until the carrier is full or no stream can send. */
   #serveTurns(): void {
-    // A handler that writes or credits in the meantime joins the round in progress: a Set visits what is added in the meantime.
+    // A handler that writes or gives credit during the round joins it: a Set also visits entries added during the
+    // loop.
     if (this.#isServing) return
     this.#isServing = true
     try {
@@ -232,7 +236,7 @@ export class Outbox {
     if (first === undefined) return
     const from = stream.queueOffset
     const sent = this.#append(stream, first, from, Math.min(first.length, from + MAX_FRAME_BYTES))
-    // The carrier may have closed in the middle, and the stream with it.
+    // The carrier may have closed during the write, and the stream with it.
     if (stream.isClosed) return
     stream.queueOffset = sent
     if (sent === first.length) {
@@ -240,7 +244,7 @@ export class Outbox {
       stream.queueOffset = 0
     }
     if (stream.queue.length > 0) {
-      // A stream without progress waits for credit, whose arrival puts it in line again.
+      // A stream that made no progress waits for credit, which gives it a turn again.
       if (sent > from || this.#isStuck) this.#turns.add(stream)
     } else if (stream.hasEnded) this.#appendEnd(stream)
     else stream.handler.writable()

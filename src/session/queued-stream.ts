@@ -1,4 +1,4 @@
-// A stream without a session below it: counts written and consumed bytes, and keeps a queue of bytes to send.
+// A stream without a session: counts written and consumed bytes, and queues bytes to send.
 
 import type { ErrorCode } from '../errors.ts'
 import type { ByteStream, StreamHandler } from './byte-stream.ts'
@@ -11,7 +11,7 @@ export abstract class QueuedStream implements ByteStream {
   protected hasEnded = false
   deliveredBytes = 0
   protected readonly queue: Uint8Array[] = []
-  /** Bytes of `queue[0]` already sent. */
+  /** The number of bytes of `queue[0]` that were sent. */
   protected queueOffset = 0
 
   constructor(handler: StreamHandler) {
@@ -62,11 +62,11 @@ export abstract class QueuedStream implements ByteStream {
     return bytes
   }
 
-  /** Sends bytes[start, end), or queues what there is no room for: `false`. */
+  /** Sends bytes[start, end). Returns `false` if some are queued for lack of room. */
   protected abstract send(bytes: Uint8Array, start: number, end: number): boolean
   protected abstract sendEnd(): void
-  /** Closes it both ways. */
+  /** Closes both directions with an error. */
   protected abstract sendReset(): void
-  /** The handler consumed `count` more bytes. */
+  /** Called when the handler consumed `count` more bytes. */
   protected abstract giveCredit(count: number): void
 }

@@ -1,4 +1,4 @@
-// Contract: time, handed in, so that a session can be tested without waiting and runs on any platform.
+// Contract: the time, as a parameter, so that a session can be tested without waiting and runs on any platform.
 
 /** Time and turns, as a session sees them. */
 export interface Scheduler {

@@ -1,4 +1,4 @@
-// The multiplexer over one carrier: many streams, each with credit both ways, over one reliable byte stream.
+// The multiplexer on one carrier: many streams, each with credit both ways, on one reliable byte stream.
 
 import { copyBytes, copyOf } from '../bytes.ts'
 import { ERRORS, type ErrorCode, errorOfWire, TunnelError } from '../errors.ts'
@@ -32,28 +32,25 @@ import { Stream, type StreamOwner } from './stream.ts'
 import { MAX_PINGS_PER_SECOND, Tolerance } from './tolerance.ts'
 import { MAX_CREDIT_BYTES, Windows } from './windows.ts'
 
-/** The maximum stream id: ids are not reused, and have 32 bits. */
+/** The maximum stream id. Ids have 32 bits and are not reused. */
 const MAX_STREAM_ID = 0xffff_ffff
 
-/** Frames of a stream that say something of the bytes in front of them. */
+/** The frames that refer to a stream's earlier bytes. */
 const BEHIND_BYTES = [END, RESET, LINK, UNLINK]
 
-/**
- * The number of control messages per second that are tolerated from a client; an honest one sends a few at once, whatever it
- * has.
- */
+/** The number of control messages per second that are accepted from a client. An honest client sends a few at once. */
 const MAX_CLIENT_MESSAGES_PER_SECOND = 1_024
 /**
- * The further messages for each tunnel that it has or was promised: they register it, report its health and a link, and release
- * it.
+ * The additional messages for each tunnel that the client has or was promised: to register it, report its health and
+ * a link, and release it.
  */
 const MESSAGES_FOR_A_TUNNEL = 4
-/** The ordinary length of a message. A message with routes may be several times as long. */
+/** The usual length of a control message. One with routes may be several times as long. */
 const BYTES_OF_A_MESSAGE = 1_024
 
 /**
- * A session. The maker of the carrier passes its events to `carrierHandler`; the session closes the carrier.
- * The other end is not trusted: whatever it breaks ends this session with a code and touches no other.
+ * A session. The creator of the carrier passes its events to `carrierHandler`; the session closes the carrier. The
+ * other end is not trusted: whatever rule it breaks ends this session with a code and affects no other.
  */
 export class Session implements ArrivalsOwner, StreamOwner {
   readonly carrierHandler: CarrierHandler
@@ -64,7 +61,7 @@ export class Session implements ArrivalsOwner, StreamOwner {
   readonly #arrivals: Arrivals
   readonly #heartbeat: Heartbeat
   readonly #streams = new Map<number, Stream>()
-  /** Connections next to the carrier, for bulk. */
+  /** The connections for large transfers, in addition to the carrier. */
   readonly links: LinkSet
   #highestStream = 0
   readonly #windows: Windows
@@ -134,14 +131,14 @@ export class Session implements ArrivalsOwner, StreamOwner {
   }
 
   /**
-   * Opens a stream to a tunnel's origin (server role). `undefined` at `maxStreams`, when the other side is leaving, and
+   * Opens a stream to a tunnel's origin (server role). `undefined` at `maxStreams`, if the other side is leaving, or
    * after the session closed.
    */
   open(tunnel: number, handler: StreamHandler): ByteStream | undefined {
     if (this.isClosed || this.#peerIsLeaving || this.#streams.size >= this.#options.maxStreams)
       return undefined
     if (this.#highestStream === MAX_STREAM_ID) {
-      // After four billion streams only a new session helps; the client makes one at once.
+      // After four billion streams only a new session helps, which the client makes at once.
       this.close('TUNNEL_BUSY')
       return undefined
     }
@@ -161,17 +158,17 @@ export class Session implements ArrivalsOwner, StreamOwner {
     this.#outbox.batch.set(json, at)
   }
 
-  /** Bytes for the other side that wait because it does not read: up to `maxCarrierBacklogBytes`. */
+  /** The number of bytes that wait because the other side does not read, up to `maxCarrierBacklogBytes`. */
   get backlogBytes(): number {
     return this.#outbox.backlogBytes
   }
 
-  /** Asks the other side for a sign of life; `answered` is called with it, or never. */
+  /** Asks the other side for a sign of life. `answered` is called with it, or never. */
   ping(answered?: () => void): void {
     if (!this.isClosed) this.#heartbeat.ping(answered)
   }
 
-  /** Gives up the streams that were opened for the tunnels from `first` up to `end`, `end` not included. */
+  /** Resets the streams of the tunnels from `first` up to, but not including, `end`. */
   resetStreams(first: number, end: number, code: ErrorCode): void {
     for (const stream of [...this.#streams.values()]) {
       if (stream.tunnel < first || stream.tunnel >= end) continue
@@ -179,7 +176,7 @@ export class Session implements ArrivalsOwner, StreamOwner {
     }
   }
 
-  /** Tells the other side that no new streams are wanted; those open go on. */
+  /** Tells the other side to open no new streams. Open ones continue. */
   leave(code: ErrorCode): void {
     if (this.isClosed) return
     const at = this.#outbox.frame(GOAWAY, 0, 2)
@@ -194,7 +191,7 @@ export class Session implements ArrivalsOwner, StreamOwner {
     this.#close(code, undefined, () => this.#carrier.close())
   }
 
-  /** Ends the session without a word: for a carrier that is dead. */
+  /** Ends the session without telling the other side, for a dead carrier. */
   terminate(code: ErrorCode): void {
     this.#close(code, undefined, () => this.#carrier.terminate())
   }
@@ -239,7 +236,7 @@ export class Session implements ArrivalsOwner, StreamOwner {
     this.#outbox.batch[at + 1] = wire
   }
 
-  /** Resets a stream of which an unknown number of bytes was lost with their link. How many is not known. */
+  /** Resets a stream that lost an unknown number of bytes with its link. */
   lose(stream: Stream): void {
     const delivered = stream.sentBytes
     this.sendReset(stream, 'CARRIER_LOST')
@@ -256,7 +253,7 @@ export class Session implements ArrivalsOwner, StreamOwner {
 
   // ── Streams that are lent ──────────────────────────────────────────────────────────────────────────────────
 
-  /** Processes bytes of a stream that came outside of frames. */
+  /** Handles bytes of a lent stream that arrived outside of frames. */
   broughtElsewhere(stream: Stream, bytes: Uint8Array): void {
     if (stream.isClosed) return
     this.guard(() => {
@@ -266,7 +263,7 @@ export class Session implements ArrivalsOwner, StreamOwner {
     })
   }
 
-  /** Ends a loan: frames that waited are processed. */
+  /** Ends a loan: handles the frames that waited. */
   giveBack(stream: Stream, isTorn: boolean): void {
     this.guard(() => {
       if (stream.isClosed) return
@@ -277,7 +274,7 @@ export class Session implements ArrivalsOwner, StreamOwner {
     })
   }
 
-  /** Called when the other side is alive. */
+  /** Called when bytes of the other side arrived. */
   heard(): void {
     this.#heartbeat.hasHeard = true
   }
@@ -347,12 +344,12 @@ export class Session implements ArrivalsOwner, StreamOwner {
     }
   }
 
-  /** A frame for a stream that is not open: late if it once was, a lie if it never was. */
+  /** Handles a frame for a stream that is not open: late if the stream existed, otherwise a protocol error. */
   #strayFrame(id: number): void {
     if (id > this.#highestStream) this.close('PROTOCOL_ERROR')
   }
 
-  /** Counts late data, sent with credit that its stream once had; more than that was never honest. */
+  /** Counts late data, sent with credit that its stream had. More than that is a protocol error. */
   #strayData(id: number, count: number): void {
     if (id > this.#highestStream) return this.close('PROTOCOL_ERROR')
     if (!this.#windows.allowsStray(count)) this.close('PROTOCOL_ERROR')
@@ -361,7 +358,7 @@ export class Session implements ArrivalsOwner, StreamOwner {
   #openArrived(id: number, tunnel: number): void {
     if (this.#options.role === 'server' || id <= this.#highestStream) return this.close('PROTOCOL_ERROR')
     this.#highestStream = id
-    // Until `opened` has returned there is no handler. In the meantime only a close of the session can happen.
+    // There is no handler before `opened` returns. Until then, only a close of the session can happen.
     let orphaned: [ErrorCode, number] | undefined
     const stream = new Stream(this, id, tunnel, {
       received() {},
@@ -393,13 +390,13 @@ export class Session implements ArrivalsOwner, StreamOwner {
     if (stream === undefined) return this.#strayFrame(id)
     if (stream.peerEnded || stream.earlyEnd !== undefined) return this.close('PROTOCOL_ERROR')
     if (delivered > stream.sentBytes - stream.queuedBytes) return this.close('PROTOCOL_ERROR')
-    // The last bytes may still be in transit on a link. UNLINK has said how many.
+    // The last bytes may still be in transit on a link. UNLINK has given their number.
     if (stream.receivingLink === undefined) this.peerHasEnded(stream, delivered)
     else if (stream.receivingLink.isEnding) stream.earlyEnd = delivered
     else this.close('PROTOCOL_ERROR')
   }
 
-  /** Called when all bytes of the other side have come, and its END. */
+  /** Called when END and all bytes of the other side have arrived. */
   peerHasEnded(stream: Stream, delivered: number): void {
     stream.peerEnded = true
     if (stream.hasEnded && stream.queuedBytes === 0) this.#forget(stream)
@@ -420,14 +417,20 @@ export class Session implements ArrivalsOwner, StreamOwner {
     copyBytes(bytes, start, end, this.#outbox.batch, at)
   }
 
-  /** A server may send as many as it has requests, because its client watches them; a client has little to say. */
+  /**
+   * Passes a control message on. A server may send one for each request, because its client watches them; a client
+   * sends few.
+   */
   #controlArrived(json: Uint8Array): void {
     const isBounded = this.#options.role === 'server'
     if (isBounded && !this.#isTolerated(json.length)) return this.close('FLOOD')
     this.#handler.control(json)
   }
 
-  /** A long message counts as several. A client with many tunnels may send more. */
+  /**
+   * Whether the control message is within the limit. A long one counts as several, and a client with many tunnels may
+   * send more.
+   */
   #isTolerated(bytes: number): boolean {
     const count = Math.ceil(bytes / BYTES_OF_A_MESSAGE)
     const more = MESSAGES_FOR_A_TUNNEL * (this.#handler.tunnelCount?.() ?? 0)
@@ -446,9 +449,7 @@ export class Session implements ArrivalsOwner, StreamOwner {
     writeU32(this.#outbox.batch, at + 4, number)
   }
 
-  /**
-   * Ends this session after an error of a handler, which must not reach the event loop, where it would end all of them.
-   */
+  /** Ends this session after an error of a handler. In the event loop, the error would end all sessions. */
   #handlerFailed(thrown: unknown): void {
     const error = thrown instanceof Error ? thrown : new Error(String(thrown))
     this.#close('INTERNAL', error, () => this.#carrier.terminate())
@@ -466,13 +467,16 @@ export class Session implements ArrivalsOwner, StreamOwner {
     this.links.leave(stream)
     stream.receivingLink?.forget(stream)
     this.#windows.forget(stream)
-    // A link that it is on has to hear of it all the same.
+    // A link that the stream uses must still be released.
     const { held } = stream
     stream.held = undefined
     held?.letGo()
   }
 
-  /** The one way to the end. Everything is forgotten before handlers are called, so that they may do anything. */
+  /**
+   * The only place that ends a session. Everything is forgotten before handlers are called, so that they may call
+   * anything.
+   */
   #close(code: ErrorCode, error?: Error, leaveCarrier?: () => void): void {
     if (this.#closedWith !== undefined) return
     this.#closedWith = code

@@ -1,4 +1,4 @@
-// One virtual byte connection inside a session: credit both ways, half-close, failure kept apart from end.
+// One virtual byte connection in a session: credit both ways, half-close, and failures that are distinct from ends.
 
 import type { ErrorCode } from '../errors.ts'
 import type { Socket, Splice, SpliceDone } from '../socket.ts'
@@ -15,60 +15,59 @@ export interface StreamOwner {
   /** Fills the other side's credit up to the window again. */
   giveCredit(stream: Stream): void
   moveToLink(stream: Stream): void
-  /** Bytes of a stream that is lent came another way. */
+  /** Called with bytes of a lent stream that arrived on the other route. */
   broughtElsewhere(stream: Stream, bytes: Uint8Array): void
-  /** No more come another way: what waited behind them arrives. */
+  /** Ends a loan: handles the frames that waited. */
   giveBack(stream: Stream, isTorn: boolean): void
 }
 
 /**
- * A stream. Sending is bounded by the other side's credit: what lacks it is queued, at most one piece per `write`
+ * A stream. The other side's credit limits sending: bytes without credit are queued, at most one piece per `write`
  * that returned `true` before, because a caller stops at `false`.
  */
 export class Stream implements ByteStream, LendableStream {
   readonly id: number
   readonly tunnel: number
   handler: StreamHandler
-  /** Bytes given to `write` or moved so far. */
+  /** The number of bytes given to `write`, or moved by a splice. */
   #writtenBytes = 0
-  /** Bytes of the other side that were passed on here, but for those that are being moved. */
+  /** The number of the other side's bytes that were passed on here, except for those in a splice. */
   #consumedBytes = 0
-  /** Whether each side has ended its direction. Session and stream only. */
+  /** Whether each side has ended its direction. Only session and stream set it. */
   hasEnded = false
   peerEnded = false
   isClosed = false
 
-  // Sending. Package-private to the session, which moves the bytes.
-  /** Bytes that may be sent now. */
+  // Sending. Only the session, which moves the bytes, uses these.
+  /** The number of bytes that may be sent now. */
   credit: number = INITIAL_CREDIT_BYTES
   readonly queue: Uint8Array[] = []
-  /** Bytes of `queue[0]` already sent. */
+  /** The number of bytes of `queue[0]` that were sent. */
   queueOffset = 0
-  /** Bytes sent since the other side last sent any: a long run of them is bulk. */
+  /** The number of bytes sent since the other side last sent any. Many mean a large transfer. */
   runBytes = 0
-  /** The link on which this side's bytes travel instead of in frames. */
+  /** The link that carries this side's bytes in place of frames. */
   sendingLink: Link | undefined
   /** The splice that moves this side's bytes to the link. */
   #outgoing: Splice | undefined
 
   // Receiving.
-  /** Bytes the other side may still send. */
+  /** The number of bytes that the other side may still send. */
   allowance: number = INITIAL_CREDIT_BYTES
-  /** The allowance that credit fills up to. Grows with bandwidth × delay. */
+  /** The size up to which credit refills the allowance. Grows with bandwidth × delay. */
   window: number = INITIAL_CREDIT_BYTES
-  /** Bytes handed to the handler so far. */
+  /** The number of bytes passed to the handler. */
   receivedBytes = 0
-  /** The consumed bytes for which no credit was given yet. */
+  /** The number of consumed bytes for which no credit was given yet. */
   unacknowledged = 0
   lastCreditAt = 0
-  /** The link of the other side's bytes, until the last of them came. */
+  /** The link that carries the other side's bytes, until the last one arrived. */
   receivingLink: Link | undefined
   /** The splice that moves the other side's bytes from the link. */
   #incoming: Splice | undefined
   /** The count of an END that arrived before the last bytes on the link. */
   earlyEnd: number | undefined
 
-  /** Called once it is gone. */
   gone: (() => void) | undefined
   /** The frames that wait during a loan. */
   held: Held | undefined
@@ -102,7 +101,7 @@ export class Stream implements ByteStream, LendableStream {
     return this.#outgoing
   }
 
-  /** Sends on a link of its own from now on, small as the pieces are, if there is one for it. */
+  /** Moves this side's bytes to a link of their own, although they come in small pieces, if one is free. */
   moveToLink(): void {
     if (!this.isClosed && !this.hasEnded && this.sendingLink === undefined) this.#owner.moveToLink(this)
   }
@@ -130,10 +129,10 @@ export class Stream implements ByteStream, LendableStream {
   consumed(count: number): void {
     this.#consumedBytes += count
     if (this.isClosed || this.peerEnded) return
-    // On a link TCP is the flow control, and credit is not used up.
+    // On a link, TCP is the flow control, and no credit is used.
     if (this.receivingLink !== undefined) return this.receivingLink.consumed(this)
     this.unacknowledged += count
-    // Half a window at a time: few CREDIT frames, and the sender still never runs dry.
+    // Credit is given for half a window at a time: few CREDIT frames, and the sender still never runs out.
     if (this.unacknowledged * 2 >= this.window) this.#owner.giveCredit(this)
   }
 
@@ -167,14 +166,14 @@ export class Stream implements ByteStream, LendableStream {
     this.#owner.giveBack(this, isTorn)
   }
 
-  /** Called by session and link when the other side has its turn. */
+  /** Called by session and link when bytes of the other side arrived. */
   heard(count: number): void {
     this.receivedBytes += count
     this.runBytes = 0
     if (this.#outgoing?.isPrompt === false) this.#outgoing.stop()
   }
 
-  /** Moves bytes of the link's socket to where the handler wants them. Called by the link. */
+  /** Called by the link. Moves bytes from its socket to the handler's destination. */
   receiveFrom(from: Socket, limitBytes: number, done: SpliceDone): Splice | undefined {
     this.#incoming = this.handler.receivedFrom?.(from, limitBytes, movedBytes => {
       this.#incoming = undefined
@@ -202,7 +201,7 @@ export class Stream implements ByteStream, LendableStream {
     return this.queuedBytes + (this.sendingLink?.unsentBytes ?? 0)
   }
 
-  /** Bytes given to `write` that are on no frame yet. */
+  /** The number of bytes given to `write` that are in no frame yet. */
   get queuedBytes(): number {
     let queued = 0
     for (const piece of this.queue) queued += piece.length

@@ -1,8 +1,8 @@
-// How often an honest peer may do something: a count per second, so that a flood ends its session.
+// Limits how often a peer may do something per second, so that a flood ends its session.
 
 /**
- * The number of PINGs and similar frames per second that are tolerated; an honest peer pings once in ten seconds, and a few
- * times when it wakes up.
+ * The number of PINGs and similar frames per second that are accepted. An honest peer pings once in ten seconds, and
+ * a few times when it wakes up.
  */
 export const MAX_PINGS_PER_SECOND = 50
 
@@ -17,8 +17,8 @@ export class Tolerance {
   }
 
   /**
-   * Counts one more, or what is worth this many, where `more` than usual are tolerated: the highest number of this second, since
-   * a client may have many tunnels and release them all. `false`: more than an honest peer does in one second.
+   * Counts `count` more. `more` raises the limit: the highest value within the second counts, because a client with
+   * many tunnels may release them all. Returns `false` if there are more than an honest peer sends in a second.
    */
   allows(nowMs: number, count = 1, more = 0): boolean {
     const second = Math.floor(nowMs / 1000)

@@ -1,9 +1,9 @@
-// Receive windows of a session's streams: how far they grow, and what streams that are gone may still be sent.
+// The receive windows of a session's streams: how far they grow, and how much late data closed streams may get.
 
 import { INITIAL_CREDIT_BYTES } from '../wire/frame.ts'
 import type { Stream } from './stream.ts'
 
-/** The maximum credit that a sender can hold. Part of the protocol: a receiver that gives more ends the session. */
+/** The maximum credit of a sender. It is part of the protocol: a receiver that gives more ends the session. */
 export const MAX_CREDIT_BYTES = 0x7fff_ffff
 
 export interface WindowLimits {
@@ -14,18 +14,18 @@ export interface WindowLimits {
 
 export class Windows {
   readonly #limits: WindowLimits
-  /** The growth of the windows of all streams together beyond their first size. */
+  /** The total growth of the windows of all streams beyond their initial size. */
   #grownBytes = 0
-  /**
-   * The number of bytes that the other side may still send on streams that are gone: they were in flight when they were reset.
-   */
+  /** The number of bytes that may still arrive for closed streams, because they were in flight. */
   #strayBytes = 0
 
   constructor(limits: WindowLimits) {
     this.#limits = limits
   }
 
-  /** Grows the window where it is due, and returns what the other side is to be given: its credit is the window again. */
+  /**
+   * Grows the window if it is time, and returns the credit to give, after which the other side has the whole window.
+   */
   refill(stream: Stream, nowMs: number, roundTripMs: number): number {
     this.#grow(stream, nowMs, roundTripMs)
     const credit = stream.window - stream.allowance - (stream.receivedBytes - stream.deliveredBytes)
@@ -40,15 +40,15 @@ export class Windows {
     if (!stream.peerEnded) this.#strayBytes += stream.allowance
   }
 
-  /** Counts late data of a stream that is gone. `false`: it was sent without credit, which is never honest. */
+  /** Counts late data of a closed stream. Returns `false` if it was sent without credit, which is a protocol error. */
   allowsStray(bytes: number): boolean {
     this.#strayBytes -= bytes
     return this.#strayBytes >= 0
   }
 
   /**
-   * Doubles the window of a stream that used half of it up within two round trips: there the window, not the path,
-   * is what limits. The smallest round trip counts, because a full queue makes the current one look long.
+   * Doubles the window of a stream that used half of it within two round trips: then the window, not the path, is the
+   * limit. The smallest round trip counts, because a full queue makes the current one longer.
    */
   #grow(stream: Stream, nowMs: number, roundTripMs: number): void {
     const elapsed = nowMs - stream.lastCreditAt

@@ -1,11 +1,11 @@
-// The signature schemes of webhook providers: each can check a request, and sign one as the provider would.
+// The signature schemes of webhook providers: each checks a request, and signs one as the provider would.
 
 import { createHmac, timingSafeEqual } from 'node:crypto'
 import type { Provider, Verdict } from './verify-settings.ts'
 
 /** The signed parts of a request. */
 export interface Signed {
-  /** The value of a header, by its name in lower case; `undefined`: it is not there. */
+  /** Returns the value of a header by its lower-case name. `undefined` if it is missing. */
   header(name: string): string | undefined
   readonly body: Uint8Array
 }
@@ -13,7 +13,7 @@ export interface Signed {
 /** The secret and clock of a signature. */
 export interface Signing {
   readonly secret: string
-  /** Seconds since 1970. */
+  /** The time in seconds since 1970. */
   readonly now: number
 }
 
@@ -21,7 +21,7 @@ export interface Signing {
 export type SignatureHeaders = Readonly<Record<string, string>>
 
 interface Scheme {
-  /** `undefined`: the signature fits. `toleranceS`: how old it may be. */
+  /** Checks a signature. Returns the fault; `undefined` if it is valid. `toleranceS`: its maximum age in seconds. */
   check(request: Signed, signing: Signing, toleranceS: number): string | undefined
   sign(request: Signed, signing: Signing): SignatureHeaders
 }
@@ -31,7 +31,7 @@ const OLD = 'too old'
 const FUTURE = 'from the future'
 const WRONG = 'does not match'
 
-/** Id, time and signature. */
+/** The headers of id, time and signature. */
 const STANDARD_NAMES = [
   ['webhook-id', 'webhook-timestamp', 'webhook-signature'],
   ['svix-id', 'svix-timestamp', 'svix-signature'],
@@ -48,7 +48,7 @@ const SCHEMES: Readonly<Record<Provider, Scheme>> = {
       for (const names of STANDARD_NAMES) {
         const [id, time, shown] = names.map(name => request.header(name))
         if ((id ?? time ?? shown) === undefined) continue
-        // An app that looks at the other names must not find what nothing has signed.
+        // An app that reads the other names must not find unsigned values.
         if (id === undefined || time === undefined || shown === undefined) return UNSIGNED
         const expected = standardSignature(secret, id, time, request.body)
         const given = shown.split(' ').filter(one => one.startsWith('v1,'))
@@ -133,7 +133,7 @@ const SCHEMES: Readonly<Record<Provider, Scheme>> = {
   },
 }
 
-/** Checks with each secret: while one is replaced by another, both hold. */
+/** Checks with each secret: during a change of secrets, both are valid. */
 export function verdictOf(
   provider: Provider,
   secrets: readonly string[],
@@ -144,7 +144,7 @@ export function verdictOf(
   for (const secret of secrets) {
     const fault = SCHEMES[provider].check(request, { secret, now }, toleranceS)
     if (fault === undefined) return { provider, isValid: true }
-    // The age of a signature that fits says more than that another secret does not.
+    // The age of a valid signature says more than that another secret does not match.
     if (reason === UNSIGNED || reason === WRONG) reason = fault
   }
   return { provider, isValid: false, reason }
@@ -169,7 +169,7 @@ function hmac(
   return mac.digest(encoding)
 }
 
-/** Takes as long for a wrong signature as for a right one. */
+/** Whether two texts are equal. The time does not depend on the difference. */
 function isSame(shown: string, expected: string): boolean {
   const [a, b] = [Buffer.from(shown), Buffer.from(expected)]
   return a.length === b.length && timingSafeEqual(a, b)

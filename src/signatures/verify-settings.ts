@@ -1,7 +1,7 @@
-// The webhooks that a service gets, as its options say.
+// The settings for a service's webhooks, from its options.
 
 import type { HttpTunnelOptions, VerifyOptions } from '../client/options.ts'
-import { TunnelError } from '../errors.ts'
+import { optionInvalid, type TunnelError } from '../errors.ts'
 import type { PathSignInMethods } from '../guard.ts'
 import { PathRules, pathMatcher } from '../paths/path-rules.ts'
 
@@ -12,7 +12,7 @@ export type Provider = (typeof PROVIDERS)[number]
 export interface Verdict {
   readonly provider: Provider
   readonly isValid: boolean
-  /** Why not, in a few words: `no signature`, `too old`, `from the future`, `does not match`, `the body was cut`. */
+  /** The reason, in a few words: `no signature`, `too old`, `from the future`, `does not match`, `the body was cut`. */
   readonly reason?: string
 }
 
@@ -22,7 +22,7 @@ export interface VerifySettings {
   readonly isRequired: boolean
   readonly toleranceS: number
   readonly maxBodyBytes: number
-  /** Webhooks may have waited on the server, which says since when: they were young enough if they were then. */
+  /** Whether webhooks may have waited on the server, which says since when. Their age counts from then. */
   readonly mayWait: boolean
   /** Whether webhooks come to this path, which may have a query. */
   matches(path: string): boolean
@@ -31,10 +31,10 @@ export interface VerifySettings {
 const MAX_PATHS = 32
 const MAX_SECRETS = 8
 const MAX_BODY_BYTES = 1_048_576
-/** Bodies of several connections may wait at once. */
+/** The maximum size of a body, because those of several connections may wait at once. */
 const MOST_BODY_BYTES = 67_108_864
 
-/** Throws `OPTION_INVALID` for what cannot be used. */
+/** Checks the options. Throws `OPTION_INVALID`. */
 export function verifySettings(options: VerifyOptions, mayWait = false): VerifySettings {
   const { provider, secret, paths = ['/*'], toleranceSeconds = 300, maxBodyBytes = MAX_BODY_BYTES } = options
   if (!PROVIDERS.includes(provider)) throw invalid(`provider must be one of ${PROVIDERS.join(', ')}.`)
@@ -62,7 +62,7 @@ export function verifySettings(options: VerifyOptions, mayWait = false): VerifyS
   }
 }
 
-/** Of an HTTP tunnel and of its guard. Of several for a path the first counts. */
+/** Returns the webhooks of an HTTP tunnel and of its guard. If several are for a path, the first counts. */
 export function webhooksOf({ verify, guard, inbox }: HttpTunnelOptions = {}): readonly VerifySettings[] {
   const mayWait = inbox !== undefined
   return [
@@ -79,7 +79,7 @@ export function guardedWebhooks(
   const all = Object.entries(paths).flatMap(([path, { webhook }]) =>
     webhook === undefined ? [] : [[path, verifySettings({ ...webhook, require: true }, mayWait)] as const],
   )
-  // The server lets pass what falls under these rules by the same class: what it could not tell is not let pass here either.
+  // The server uses the same class for these rules: a path that it could not decide is refused here too.
   const rules = new PathRules<VerifySettings | 'other'>('other', Object.fromEntries(all))
   return all.map(([, settings]) => ({
     ...settings,
@@ -90,7 +90,10 @@ export function guardedWebhooks(
   }))
 }
 
-/** When the webhook came to the server, in seconds since 1970. Of a tunnel with an inbox, the server takes that header out of what visitors send. */
+/**
+ * Returns when the webhook came to the server, in seconds since 1970. For a tunnel with an inbox, the server removes
+ * that header from visitors' requests.
+ */
 export function receivedAt(
   header: (name: string) => string | undefined,
   { mayWait }: VerifySettings,
@@ -101,5 +104,5 @@ export function receivedAt(
 }
 
 function invalid(what: string): TunnelError {
-  return new TunnelError('OPTION_INVALID', `verify: ${what}`)
+  return optionInvalid(`verify: ${what}`)
 }

@@ -1,9 +1,8 @@
-// Opens UDP sockets with what the runtime offers. The other implementation is never loaded.
+// Opens UDP sockets with the current runtime. The other runtime's implementation is never loaded.
 
 import { lookup } from 'node:dns/promises'
 import { isIP } from 'node:net'
 import type { Associate } from '../datagram-socket.ts'
-import type { BindOptions, BoundPort } from './bun-datagrams.ts'
 
 let associateHere: Associate | undefined
 
@@ -16,16 +15,10 @@ export const associate: Associate = async ({ host, port }, handler) => {
   return associateHere({ host: await addressOf(host), port }, handler)
 }
 
-/** Takes a UDP port of 127.0.0.1. Rejects with the system's error. */
-export const bindLocally = async (options: Omit<BindOptions, 'hostname'>): Promise<BoundPort> => {
-  const bind =
-    'Bun' in globalThis
-      ? (await import('./bun-datagrams.ts')).bindBun
-      : (await import('./node-datagrams.ts')).bindNode
-  return bind({ ...options, hostname: '127.0.0.1' })
-}
-
-/** No answer shows which family works, so both cannot be tried: `localhost` is the one that all machines have. */
+/**
+ * Returns the address for a host. No response shows which address family works, so `localhost` is IPv4, which every
+ * machine has.
+ */
 async function addressOf(host: string): Promise<string> {
   if (host === 'localhost') return '127.0.0.1'
   return isIP(host) === 0 ? (await lookup(host)).address : host

@@ -1,16 +1,16 @@
-// The authorities that certificates are verified by: those of the runtime and those of the system, as curl and git do. Loaded with the
-// first TLS connection, because reading them takes a few milliseconds.
+// The authorities by which certificates are verified: those of the runtime and of the system, as with curl and git.
+// Loaded with the first TLS connection, because reading them takes a few milliseconds.
 
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import * as tls from 'node:tls'
 
-/** The functions that Bun and Node from 22.15 on have, and the types of Node 20 lack. */
+/** The functions that Bun and Node from 22.15 have, and that the types of Node 20 lack. */
 interface Lists {
   readonly getCACertificates?: (this: void, kind: 'default' | 'system') => readonly string[]
 }
 
-/** The paths of the authorities on Debian and most others; Red Hat; SUSE; Alpine and the BSDs. */
+/** The files of the authorities: Debian and most others; Red Hat; SUSE; Alpine and the BSDs. */
 const BUNDLES = [
   '/etc/ssl/certs/ca-certificates.crt',
   '/etc/pki/tls/certs/ca-bundle.crt',
@@ -23,8 +23,8 @@ let usual: readonly string[] | undefined
 let isMore = false
 
 /**
- * Returns the PEM text of the authorities that a dial has to name. `undefined` if the runtime knows them all. `own`: one more
- * to trust.
+ * Returns the PEM text of the authorities that a dial has to name. `undefined` if the runtime knows them all. `own`:
+ * another authority to trust.
  */
 export function authorities(own: string | undefined): string[] | undefined {
   usual ??= usualOnes()
@@ -41,7 +41,10 @@ function usualOnes(): readonly string[] {
   return [...all]
 }
 
-/** Returns the files that programs of the C library read. NODE_EXTRA_CA_CERTS is Node's own, which a list of ours replaces. */
+/**
+ * Returns the files that programs with the C library's settings read. NODE_EXTRA_CA_CERTS belongs to Node, and our
+ * list would replace it.
+ */
 function systemFiles(environment: NodeJS.ProcessEnv): readonly string[] {
   const { SSL_CERT_FILE, SSL_CERT_DIR, NODE_EXTRA_CA_CERTS } = environment
   const bundles = SSL_CERT_FILE ? [SSL_CERT_FILE] : BUNDLES
@@ -54,7 +57,7 @@ function filesOf(folder: string): readonly string[] {
   try {
     return readdirSync(folder).map(name => join(folder, name))
   } catch {
-    return [] // not there, or not for this user: as without it
+    return [] // missing, or unreadable for this user: as if there were none
   }
 }
 
@@ -62,6 +65,6 @@ function textOf(path: string): string {
   try {
     return readFileSync(path, 'utf8')
   } catch {
-    return '' // likewise
+    return '' // missing or unreadable
   }
 }

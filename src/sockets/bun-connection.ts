@@ -1,5 +1,5 @@
-// One connection of Bun behind the contract of socket.ts. It is read as reading says (bun-reading.ts), and other threads may
-// have it for a while (lending.ts).
+// One connection of Bun as a Socket. bun-reading.ts decides when it is read, and other threads may borrow it
+// (lending.ts).
 
 import { accelerator } from '../accelerator/door.ts'
 import { free } from '../bytes.ts'
@@ -26,46 +26,45 @@ import { hasUnread } from './unread.ts'
 
 export type RawSocket = Bun.Socket<Connection>
 
-/** The listening side of a connection. */
+/** The listener of a connection. */
 export interface Owner {
-  /** The context in place of the certificate of the listener. */
+  /** The TLS context that replaces the listener's certificate. */
   context: SecureContext | undefined
   readonly admit: ((socket: Socket) => Pass | undefined) | undefined
   accept(socket: Socket, pass: Pass | undefined): SocketHandler
   failed(error: Error): void
-  /** Whether `stop(true)` is closing connections: without FIN from the far side, which Bun does not distinguish. */
+  /** Whether `stop(true)` is closing connections. Bun reports that in the same way as FIN from the far side. */
   isCutting: boolean
-  /** Returns the choice of ALPN. `undefined` for no choice. */
+  /** Returns the protocol for ALPN. `undefined` for none. */
   readonly chooseProtocol?: ((offered: readonly string[]) => string | undefined) | undefined
-  /** The start of TLS. `undefined` without TLS. */
+  /** Begins TLS on connections. `undefined` without TLS. */
   readonly securing: Securing | undefined
 }
 
-/** The dialling side of a connection, until it is up. */
+/** The dial of a connection, until that is open. */
 export interface Dialling {
   resolve(connection: Connection): void
   reject(error: unknown): void
 }
 
-/** The facts about a connection from `accept` on, before TLS: see `ListenOptions.admit`. */
+/** The place of a connection from `accept` on, before TLS: see `ListenOptions.admit`. */
 export interface Pass {
-  /** The connection is closed. */
   left(): void
 }
 
 /**
- * The array of a read of this length is freed when its handler returns: the next read uses the memory while the processor has it in its
- * caches, and the collector would free it much later. The runtime reads into an array of its own each time; a part
- * of a shared one is not the connection's to free.
+ * The size above which the array of a read is freed when its handler returns. The next read then uses memory that is
+ * in the processor's caches; the collector would free it much later. The runtime allocates an array for each read,
+ * except for parts of a shared one, which are not ours to free.
  */
 const FREED_READ_BYTES = 8_192
 
 /** The state of this side of the connection. */
 type Near =
   | 'open'
-  /** The state after FIN was sent. */
+  /** FIN was sent. */
   | 'ended'
-  /** The state after FIN in which the kernel sends what it has, and nothing is read any more. */
+  /** FIN was sent, the kernel sends the rest, and nothing is read any more. */
   | 'let go'
   | 'cut'
 
@@ -76,27 +75,26 @@ export class Connection implements Socket, Source, Lender {
   readonly mustVerify: boolean
   readonly owner: Owner | undefined
   pass: Pass | undefined
-  /** The authorities, as `ServerHandshake.clientCa`. */
+  /** The authorities for client certificates, as `ServerHandshake.clientCa`. */
   clientCa: string | undefined
   #asked: AskedCertificate | undefined
-  /** The error that closes or will close the connection. `undefined` for FIN in both directions. */
+  /** The error that closes or will close the connection. `undefined` after FIN in both directions. */
   failure: Error | undefined
-  /** The dialling side gave up before it was up. */
+  /** Whether the dial was given up before the connection was open. */
   isUnwanted = false
-  /** The pin of a dial, as in `TlsOptions`. */
+  /** The pinned key of a dial, as in `TlsOptions`. */
   pin: string | undefined
-  /** The protocol that ALPN has to choose. */
   wantedProtocol: string | undefined
   /** The TLS session that a dial may resume, and the place for the next one. */
   tlsSession: SessionSlot | undefined
-  /** No TLS: what is read is what was sent. */
+  /** Whether the connection has no TLS. */
   isPlain = false
   #near: Near = 'open'
   #hasFarSideEnded = false
   #isFarSideGone = false
   #wantsDrain = false
   readonly #reading = new Reading(this)
-  /** The loan, after the first one. */
+  /** The state of loans, from the first one on. */
   #lending: Lending | undefined
 
   constructor(handler?: SocketHandler, dialling?: Dialling, mustVerify = false, owner?: Owner) {
@@ -155,13 +153,13 @@ export class Connection implements Socket, Source, Lender {
   }
 
   keepAlive(idleMs: number): void {
-    // A probe a second and ten of them: that is Bun's own choice.
+    // One probe per second and ten in total, as in Bun itself.
     this.raw.setKeepAlive(true, idleMs)
   }
 
   /**
-   * A write failed, which takes the error away from the kernel: `close` follows only when the runtime has read what is
-   * left. So the connection is read from now on, also when its handler pauses it.
+   * Called when a write failed, which takes the error from the kernel. `close` follows only when the runtime has read
+   * the remaining bytes, so the connection is read from now on, even if its handler has paused it.
    */
   #farSideGone(): void {
     this.failure ??= failure('EPIPE', 'the far side closed the connection')
@@ -172,9 +170,10 @@ export class Connection implements Socket, Source, Lender {
   // ── Reading ────────────────────────────────────────────────────────────────────────────────────────────────
 
   received(bytes: Uint8Array): void {
-    // Encrypted bytes, below a TLS connection that was begun on this one.
+    // Encrypted bytes of a connection on which TLS was begun.
     if (this.handler === undefined) return
-    // Bun reads a paused connection that broke. Where these bytes belong among those moved is not known.
+    // Bun reads a broken connection even if it is paused. The order of these bytes and those that another thread
+    // moved is unknown.
     if (this.isRead) return this.broke()
     this.#reading.arrived(bytes.length)
     this.handler.received(bytes)
@@ -205,7 +204,7 @@ export class Connection implements Socket, Source, Lender {
     this.handler?.ended()
   }
 
-  /** The end that Bun read is a reset. One system call for each end, none for each read. */
+  /** Whether the end that Bun read is a reset. One system call for each end, none for each read. */
   get #isBroken(): boolean {
     if (this.#near !== 'open') return false
     const descriptor = descriptorOf(this.raw)
@@ -223,7 +222,6 @@ export class Connection implements Socket, Source, Lender {
     return this.#lending?.isRead === true
   }
 
-  /** Whether its handler and this runtime can splice. */
   get #maySplice(): boolean {
     return this.isPlain && this.handler?.spliceable !== undefined && accelerator?.isPossible === true
   }
@@ -240,7 +238,7 @@ export class Connection implements Socket, Source, Lender {
 
   spliceTo(to: Socket, limitBytes: number, done: SpliceDone): Splice | undefined {
     if (to === this) return undefined
-    // The connection may be spliced before a large read, and the kernel stores the most while no read takes it.
+    // The connection may be spliced before its first large read, and the kernel buffers most while nothing reads.
     this.#reading.bound()
     const pace = this.#reading.isBulk ? 'bulk' : 'prompt'
     return accelerator?.splice(this, to, limitBytes, pace, (movedBytes, leftover) => {
@@ -257,7 +255,7 @@ export class Connection implements Socket, Source, Lender {
 
   lend(ways: LentWays, stop: () => void): Loan | undefined {
     if (!this.isPlain || this.#near !== 'open' || (ways === 'both' && !this.isLendable)) return undefined
-    // With FIN sent this way, FIN from the other makes Bun read, paused or not; a unix socket's end always does.
+    // After our FIN, the far side's FIN makes Bun read even if paused; the end of a unix socket always does.
     if (ways === 'reading' && this.#isUnix) return undefined
     const descriptor = descriptorOf(this.raw)
     if (descriptor === undefined) return undefined
@@ -271,15 +269,15 @@ export class Connection implements Socket, Source, Lender {
 
   // ── The end ────────────────────────────────────────────────────────────────────────────────────────────────
 
-  /** Called when TLS broke or a handler threw: the connection cannot be used any more. */
+  /** Called when TLS failed or a handler threw: the connection is unusable. */
   failed(error: Error): void {
     this.failure = error
     this.terminate()
-    // An error of the system has a code; an error of a handler has none.
+    // Errors of the system have a code; errors of a handler have none.
     if (!('code' in error)) this.owner?.failed(error)
   }
 
-  /** A reset that Bun did not report as one. */
+  /** Called for a reset that Bun reported as something else. */
   broke(): void {
     this.failure ??= failure('ECONNRESET', 'the far side reset the connection')
     this.terminate()
@@ -303,22 +301,22 @@ export class Connection implements Socket, Source, Lender {
     if (this.#near === 'open')
       this.failure ??= failure('ECONNRESET', 'the connection closed before both sides ended')
     if (this.#lending?.putsCloseOff()) return
-    // The caller of `terminate` can finish what it is doing first.
+    // Later, so that the caller of `terminate` can finish first.
     if (this.isCut) queueMicrotask(() => this.reportClosed())
     else this.reportClosed()
   }
 
   reportClosed(): void {
-    // Looked up late: `accept` may cut a connection before it has returned the handler.
+    // Read late, because `accept` may cut a connection before it returns the handler.
     const { handler } = this
     if (handler === undefined) return
-    // After our own FIN, Bun reports the other one only by closing.
+    // After our own FIN, Bun reports the far side's FIN only by closing.
     if (this.failure === undefined && !this.#hasFarSideEnded) handler.ended()
     handler.closed(this.failure)
   }
 
   get protocol(): string {
-    // False or null without one, whatever its type says.
+    // Without ALPN this is false or null, whatever its type says.
     return this.raw.alpnProtocol || ''
   }
 
@@ -342,7 +340,7 @@ export class Connection implements Socket, Source, Lender {
 
   endpoints(): Endpoints | undefined {
     const { remoteAddress, remotePort, localAddress, localPort } = this.raw
-    // Declared as always there; absent on a unix socket and after a close.
+    // Declared as always present, but absent on a unix socket and after a close.
     if (!remoteAddress || !localAddress) return undefined
     const far = { address: plain(remoteAddress), port: remotePort }
     const near = { address: plain(localAddress), port: localPort }
@@ -350,7 +348,7 @@ export class Connection implements Socket, Source, Lender {
   }
 }
 
-/** An IPv4 visitor of a dual-stack listener is an IPv4 visitor. */
+/** Returns the IPv4 address of an IPv4 visitor on a dual-stack listener. */
 function plain(address: string): string {
   return address.startsWith('::ffff:') && address.includes('.') ? address.slice(7) : address
 }

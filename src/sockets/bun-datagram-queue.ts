@@ -1,30 +1,35 @@
-// The kernel's queue of a UDP socket of Bun: how long it is, and when it is shut. Bun has no option for either, so it is
-// setsockopt of the C library, by FFI.
+// Limits how much of a UDP socket's kernel queue Bun reads, by closing the queue. Bun has no option for that, so this
+// calls setsockopt of the C library by FFI.
 
 import { RECEIVE_BUFFER_BYTES } from '../datagram-socket.ts'
 import { openLibc } from '../libc.ts'
 import { descriptorOf } from './descriptor.ts'
 
 /**
- * Datagrams of all sockets together in one turn of the event loop, about 2 ms of work. Bun 1.4.5 reads a UDP socket until
- * nothing is left, and from one that is flooded faster than it reads it never returns: every other connection of the process
- * would wait for as long. Beyond its part of this number the kernel drops what comes for a socket. Queued datagrams are read
- * then, and dropped beyond another such part.
+ * The number of datagrams that all sockets together may read in one turn of the event loop: about 2 ms of work. Bun
+ * 1.4.5 reads a UDP socket until it is empty; from one that is flooded faster than it reads, it never returns, and
+ * every other connection of the process waits. Beyond its share of this number, the kernel drops a socket's
+ * datagrams. Those already queued are read, and dropped beyond another such share.
  */
 const MAX_PER_TURN = 256
-/** The least part of it that a socket has, however many are busy. Sockets with fewer datagrams in a turn are not busy. */
+/**
+ * The minimum share of a socket, however many are busy. Sockets with fewer datagrams in a turn do not count as busy.
+ */
 const MIN_PER_TURN = 8
-/** Sockets that are opened again in one turn, at least: what gathers in their queues in the meantime is the next turn's work. */
+/**
+ * The minimum number of sockets that are opened again in one turn. The datagrams that collect in their queues until
+ * then are work for the next turn.
+ */
 const MIN_OPENED_PER_TURN = 4
 
 interface Platform {
   readonly SOL_SOCKET: number
   readonly SO_RCVBUF: number
-  /** The options of a filter. Linux only: on other systems a flood is read until it ends. */
+  /** The options that attach and detach a filter. Linux only: on other systems a flood is read until it ends. */
   readonly filter?: { readonly SO_ATTACH_FILTER: number; readonly SO_DETACH_FILTER: number }
 }
 
-/** Constants of the systems' own headers. On others everything stays unchanged. */
+/** The constants from the systems' own headers. On other systems nothing is limited. */
 const PLATFORMS: Readonly<Record<string, Platform>> = {
   linux: {
     SOL_SOCKET: 1,
@@ -34,22 +39,22 @@ const PLATFORMS: Readonly<Record<string, Platform>> = {
   darwin: { SOL_SOCKET: 0xffff, SO_RCVBUF: 0x1002 },
 }
 
-/** Sets an option of the socket level. */
+/** Sets a socket option at the socket level. */
 type SetOption = (fd: number, option: number, value: Int32Array | BigUint64Array) => void
 
 let loading: Promise<SetOption | undefined> | undefined
 
-/** Loads the control. Await it before a socket is opened, so that nothing can arrive in between. */
+/** Loads the control. Await it before a socket is opened, so that nothing can arrive earlier. */
 export function loadQueueControl(): Promise<SetOption | undefined> {
   loading ??= load()
   return loading
 }
 
-/** All sockets of this event loop: how much each may bring in one turn. */
+/** All sockets of this event loop, and how many datagrams each may read in one turn. */
 class QueueTurns {
   /** The number of datagrams that one socket may read in this turn. */
   part: number = MAX_PER_TURN
-  /** The queues that read something in this turn. */
+  /** The queues that read datagrams in this turn. */
   #heard: DatagramQueue[] = []
   /** The closed queues, in the order in which they will be opened. */
   readonly #shut = new Set<DatagramQueue>()
@@ -70,13 +75,13 @@ class QueueTurns {
     if (this.#shut.size > 0) this.#planEnd()
   }
 
-  /** The first datagram of a socket in this turn. */
+  /** Called for the first datagram of a socket in this turn. */
   began(queue: DatagramQueue): void {
     this.#heard.push(queue)
     this.#planEnd()
   }
 
-  /** Remembers a queue, to open it in a later turn. */
+  /** Remembers a closed queue, to open it in a later turn. */
   shut(queue: DatagramQueue): void {
     this.#shut.add(queue)
   }
@@ -105,21 +110,23 @@ export class DatagramQueue {
       this.#set?.(this.#fd, this.#platform.SO_RCVBUF, new Int32Array([RECEIVE_BUFFER_BYTES]))
   }
 
-  /** A datagram was read. `false`: it is one too many in this turn, and is to be dropped. */
+  /**
+   * Called when a datagram was read. Returns `false` if there are too many in this turn, so that it must be dropped.
+   */
   heard(): boolean {
     if (this.#count === 0) turns.began(this)
     if (++this.#count === turns.part) this.#shut()
     return this.#count <= 2 * turns.part
   }
 
-  /** Returns how many datagrams the turn brought. */
+  /** Returns the number of datagrams in the turn. */
   turnEnded(): number {
     const count = this.#count
     this.#count = 0
     return count
   }
 
-  /** The socket is about to be closed: its number may soon be that of another. */
+  /** Called before the socket is closed, whose number another one may soon have. */
   close(): void {
     this.#isClosed = true
   }
@@ -128,7 +135,7 @@ export class DatagramQueue {
     const { filter } = this.#platform ?? {}
     if (filter === undefined || this.#set === undefined || this.#isClosed) return
     turns.shut(this)
-    // A program for every datagram, of one instruction: keep 0 bytes of it.
+    // A filter program of one instruction: keep 0 bytes of each datagram.
     const program = new BigUint64Array([0x0000_0000_0000_0006n])
     this.#set(this.#fd, filter.SO_ATTACH_FILTER, programOf(program))
   }
@@ -151,18 +158,18 @@ async function load(): Promise<SetOption | undefined> {
   const platform = PLATFORMS[process.platform]
   if (platform === undefined) return undefined
   try {
-    // Imported late: what is bundled for Node must not name it at its top.
+    // Imported late, because code that is bundled for Node must not import it statically.
     const ffi = await import('bun:ffi')
     const { setsockopt } = openLibc(ffi, {
       setsockopt: { args: ['int', 'int', 'int', 'ptr', 'u32'], returns: 'int' },
     })
     addressOf = view => ffi.ptr(view)
-    // Its result says only that the system gave less.
+    // The result only says that the system gave less.
     return (fd, option, value) => {
       setsockopt(fd, platform.SOL_SOCKET, option, ffi.ptr(value), value.byteLength)
     }
   } catch {
-    // Everything stays unchanged.
+    // Without FFI, nothing is limited.
     return undefined
   }
 }

@@ -1,18 +1,18 @@
-// Several datagrams of one size by one system call, cut apart by the kernel (UDP_SEGMENT, Linux 4.18 and later): the way
-// through its network stack, which is most of what a datagram costs, is gone once for all of them. Bun has no option for
-// it, so it is sendmsg of the C library, by FFI.
+// Sends several datagrams of one size with one system call; the kernel divides them (UDP_SEGMENT, Linux 4.18 and
+// later). The path through the network stack, which is most of a datagram's cost, is then passed once for all of
+// them. Bun has no option for it, so this calls sendmsg of the C library by FFI.
 
 import { copyBytes } from '../bytes.ts'
 import { openLibc } from '../libc.ts'
 
-/** The maximum size of a message over IPv6, less the headers of IP (40) and UDP (8), in whole datagrams. */
+/** The maximum size of a message over IPv6, without the headers of IP (40 bytes) and UDP (8 bytes). */
 const MOST_BYTES = 65_487
-/** The maximum number of segments: UDP_MAX_SEGMENTS of the first kernels that had it; later ones accept 128. */
+/** The maximum number of segments: UDP_MAX_SEGMENTS of the first kernels with it. Later ones accept 128. */
 const MOST_SEGMENTS = 64
-/** The minimum number of segments that is worth the copy. */
+/** The minimum number of segments for which the copy pays. */
 const LEAST_SEGMENTS = 4
 
-// Of the system's own headers; the same on x64 and arm64.
+// From the system's own headers; the same on x64 and arm64.
 const SOL_UDP = 17
 const UDP_SEGMENT = 103
 const MSG_DONTWAIT = 0x40
@@ -26,10 +26,13 @@ const CONTROL_BYTES = 24
 /** The length of the control message without padding. */
 const CONTROL_LENGTH = 18
 
-/** The kernel is full, or refuses for another reason: nothing of it was sent. */
+/** Why nothing was sent: the kernel is full, refuses, or cannot do it. */
 export type SegmentsRefusal = 'full' | 'refused' | 'impossible'
 
-/** Sends datagrams[from, to), all of one size (the last may be shorter), to where the socket is connected. */
+/**
+ * Sends datagrams[from, to), all of one size (the last may be shorter), to the address to which the socket is
+ * connected.
+ */
 export type SendSegments = (
   fd: number,
   datagrams: readonly Uint8Array[],
@@ -45,21 +48,21 @@ export function loadSendSegments(): Promise<SendSegments | undefined> {
   return loading
 }
 
-/** Returns where the run of datagrams that can go as one message ends; `from` if the run is too short. */
+/** Returns the end of the run of datagrams that can be sent as one message; `from` if the run is too short. */
 export function endOfRun(datagrams: readonly Uint8Array[], from: number): number {
   const size = datagrams[from]?.length ?? 0
   if (size === 0) return from
   const most = Math.min(datagrams.length, from + MOST_SEGMENTS, from + Math.floor(MOST_BYTES / size))
   let to = from + 1
   while (to < most && datagrams[to]?.length === size) to++
-  // A shorter one ends the message.
+  // A shorter datagram ends the message.
   const last = datagrams[to]?.length ?? 0
   if (to < most && last > 0 && last < size) to++
   return to - from < LEAST_SEGMENTS ? from : to
 }
 
 async function load(): Promise<SendSegments | undefined> {
-  // Imported late: what is bundled for Node must not name it at its top.
+  // Imported late, because code that is bundled for Node must not import it statically.
   const ffi = await import('bun:ffi')
   const libc = open(ffi)
   if (libc === undefined) return undefined
@@ -101,7 +104,7 @@ function open(ffi: typeof import('bun:ffi')) {
       __errno_location: { args: [], returns: 'ptr' },
     })
   } catch {
-    // Datagrams leave one by one.
+    // Datagrams are sent one by one.
     return undefined
   }
 }

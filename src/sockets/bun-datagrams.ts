@@ -1,7 +1,8 @@
 // UDP on Bun: Bun.udpSocket behind the contract of datagram-socket.ts, and the public port of a tunnel.
 //
-// Behaviour of Bun 1.4.5, each observed: a send throws what an earlier datagram met (ECONNREFUSED), and is not sent then;
-// `sendMany` says how many went before one failed, and does not say that it failed; `drain` also comes unasked.
+// Behaviour of Bun 1.4.5, each observed: a send throws the error of an earlier datagram (ECONNREFUSED), and then
+// sends nothing; `sendMany` returns how many were sent before one failed, without saying that it failed; `drain` is
+// also called without a reason.
 
 import type { Associate, DatagramSocketHandler } from '../datagram-socket.ts'
 import { DatagramQueue, loadQueueControl } from './bun-datagram-queue.ts'
@@ -20,13 +21,11 @@ export interface BoundPort {
 export interface BindOptions {
   readonly hostname: string
   readonly port: number
-  /** A datagram came from an address; a reply can go there. The array is the caller's to keep. */
+  /** Called with a datagram and the address to which a reply can be sent. The receiver may keep the array. */
   received(datagram: Uint8Array, port: number, address: string): void
-  /** A datagram came that is one too many in this turn of the event loop. */
+  /** Called for a datagram that is dropped, because there are too many in this turn of the event loop. */
   dropped(): void
-  /** The kernel takes datagrams again. */
   drained(): void
-  /** A handler threw. */
   failed(error: Error): void
 }
 
@@ -58,7 +57,7 @@ export const associateBun: Associate = async ({ host, port }, handler) => {
     const refusal = sendSegments(fd, datagrams, 0, to)
     if (refusal === undefined) return to
     if (refusal === 'impossible') mayTrySegments = false
-    // Bun will not hear of it any more. It was about earlier ones: these are sent one by one.
+    // Bun will not report it again. The error was about earlier datagrams, so these are sent one by one.
     else if (refusal === 'refused') handler.refused(failure('ECONNREFUSED', 'no socket listens there'))
     return 0
   }
@@ -72,7 +71,7 @@ export const associateBun: Associate = async ({ host, port }, handler) => {
   }
 }
 
-/** Takes a public port. Rejects with Bun's error, such as `EADDRINUSE`. */
+/** Binds a public port. Rejects with Bun's error, such as `EADDRINUSE`. */
 export async function bindBun(options: BindOptions): Promise<BoundPort> {
   const failed = (error: unknown) => options.failed(error instanceof Error ? error : new Error(String(error)))
   const control = await loadQueueControl()
@@ -84,7 +83,7 @@ export async function bindBun(options: BindOptions): Promise<BoundPort> {
     socket: {
       data(_socket, datagram, port, address) {
         const isInTime = queue?.heard() !== false
-        // No reply can reach a visitor at port 0.
+        // A visitor at port 0 cannot get a reply.
         if (port === 0) return
         try {
           if (isInTime) options.received(datagram, port, address)
@@ -100,7 +99,7 @@ export async function bindBun(options: BindOptions): Promise<BoundPort> {
           failed(error)
         }
       },
-      // That a visitor has gone (ICMP). Its flow ends for want of datagrams.
+      // A visitor has gone (ICMP). Its flow ends when no more datagrams come.
       error() {},
     },
   })
@@ -120,7 +119,7 @@ export async function bindBun(options: BindOptions): Promise<BoundPort> {
   }
 }
 
-/** Sends until the kernel is full, past whatever cannot be sent. */
+/** Sends until the kernel is full, skipping datagrams that cannot be sent. */
 function sendAll(
   datagrams: readonly Uint8Array[],
   many: (datagrams: readonly Uint8Array[]) => number,
@@ -136,7 +135,7 @@ function sendAll(
       sent += count
       if (count > 0) continue
     }
-    // A datagram that is sent alone shows whether the kernel is full, or this datagram cannot be sent.
+    // A single send shows whether the kernel is full or this datagram cannot be sent.
     const isSent = isSentOf(() => one(first))
     if (isSent === false) break
     sent++
@@ -148,27 +147,28 @@ function sentOf(many: () => number): number {
   try {
     return many()
   } catch {
-    // An earlier datagram met the error; the next send tells the result of this one.
+    // The error was about an earlier datagram. The next send shows the result of this one.
     return 0
   }
 }
 
 /**
- * Whether a datagram was sent. `undefined` if it cannot be sent. Tried twice, because the first time may tell what an earlier
- * one met.
+ * Whether a datagram was sent. `undefined` if it cannot be sent. Tries twice, because the first error may be about an
+ * earlier datagram.
  */
 function isSentOf(one: () => boolean): boolean | undefined {
   for (let attempt = 0; attempt < 2; attempt++) {
     try {
       return one()
     } catch {
-      // Too long, no route, no socket there: lost, as datagrams may be. The `error` event has what is worth telling.
+      // Too long, no route, or no socket there: the datagram is lost, as UDP allows. Errors worth reporting arrive as
+      // an `error` event.
     }
   }
   return undefined
 }
 
-/** Reports an error. Bun passes the error in the place of the socket, whatever its types say. */
+/** Reports an error. Bun passes it in place of the socket, whatever its types say. */
 function refused(error: object, handler: DatagramSocketHandler): void {
   if (error instanceof Error && 'code' in error && error.code === 'ECONNREFUSED') handler.refused(error)
 }

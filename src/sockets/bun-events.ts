@@ -17,13 +17,13 @@ export interface ConnectionEvents {
   handshake?(raw: RawSocket, success: boolean, error: Error | null): void
   /** Called with a ticket of the server; missing in Bun's types. */
   session?(raw: RawSocket, session: Uint8Array): void
-  /** Called with the protocols that a hello offers; missing in Bun's types. `false`: ALPN is without a response. */
+  /** Called with the protocols that a hello offers; missing in Bun's types. Returns `false` for no ALPN reply. */
   alpnCallback?(raw: RawSocket, name: string | undefined, offered: Uint8Array): string | false
 }
 
 /**
- * The longest TLS handshake of a visitor or client, as that of nginx: programs that get no processor time need long. Before its end
- * nothing else watches the connection, and it gives way to others.
+ * The longest TLS handshake of a visitor or client in seconds, as in nginx: programs that get no processor time need
+ * long. Until its end no other timeout applies, and the connection gives way to others.
  */
 const HANDSHAKE_TIMEOUT_S = 60
 
@@ -38,14 +38,14 @@ const SHARED_EVENTS = {
   end({ data: connection }: RawSocket) {
     connection.farSideEnded()
   },
-  /** Called when TLS broke, or a handler threw. */
+  /** Called when TLS failed, or a handler threw. */
   error({ data: connection }: RawSocket, error: Error) {
     connection.failed(error)
   },
   close({ data: connection }: RawSocket, error?: Error) {
     connection.closed(error)
   },
-  /** Called when a TLS handshake takes too long. Bun calls this unasked too, of every accepted connection after 120 seconds. */
+  /** Called when a TLS handshake takes too long. Bun also calls it for every accepted connection after 120 seconds. */
   timeout({ data: connection }: RawSocket) {
     if (connection.handler === undefined) connection.terminate()
   },
@@ -86,8 +86,9 @@ export const TLS_DIAL_EVENTS: ConnectionEvents = {
 }
 
 /**
- * The events of a socket on which TLS was begun: the TLS socket reports whatever happens. Without this Bun also copies the
- * encrypted bytes for us, a quarter of the CPU time of a download. It wants one handler at least.
+ * The events of a socket on which TLS was begun, for which the TLS socket reports everything. Without this object,
+ * Bun also copies the encrypted bytes for us, which is a quarter of the CPU time of a download. Bun requires at least
+ * one handler.
  */
 export const ENCRYPTED_EVENTS = { drain(): void {} }
 
@@ -106,7 +107,7 @@ export const TLS_LISTEN_EVENTS: ConnectionEvents = {
     const connection = adopt(raw)
     if (!isAdmitted(connection)) return
     const { context } = connection.owner ?? {}
-    // The hello was not read yet: the listener, and every connection that waits in it, can stay.
+    // The hello was not read yet, so the listener and all its waiting connections can stay.
     if (context !== undefined) showCertificate(raw, context)
     raw.timeout(HANDSHAKE_TIMEOUT_S)
   },
@@ -124,7 +125,7 @@ export const ALPN_LISTEN_EVENTS: ConnectionEvents = {
   alpnCallback: (raw, _name, offered) => raw.data.owner?.chooseProtocol?.(protocolsIn(offered)) ?? false,
 }
 
-/** The events of a connection whose beginning was read before TLS. */
+/** The events of a connection whose first bytes were read before TLS. */
 export const SECURED_EVENTS: ConnectionEvents = {
   ...ALPN_LISTEN_EVENTS,
   open(raw: RawSocket) {
@@ -133,7 +134,7 @@ export const SECURED_EVENTS: ConnectionEvents = {
   },
 }
 
-/** Returns the protocols of ALPN: names with their lengths before them, which the runtime has checked. */
+/** Returns the protocols of ALPN from names with their lengths before them, which the runtime has checked. */
 function protocolsIn(offered: Uint8Array): readonly string[] {
   const names: string[] = []
   for (let at = 0; at < offered.length; at += 1 + offered[at]!)
@@ -169,8 +170,8 @@ function dialled(connection: Connection): void {
 }
 
 /**
- * A dial to a local port of the ephemeral range, where nothing listens, may get that port itself to dial from. TCP joins such
- * a connection to itself, and it would look like an app that echoes.
+ * Whether a dial connected to itself. A dial to a local port of the ephemeral range where nothing listens may get the
+ * same port to dial from; TCP then joins the connection to itself, and it looks like an app that echoes.
  */
 function isRefusedAsOwn(raw: RawSocket): boolean {
   if (raw.localPort !== raw.remotePort || raw.localPort === undefined) return false
@@ -180,7 +181,7 @@ function isRefusedAsOwn(raw: RawSocket): boolean {
   return true
 }
 
-/** A certificate for another name is reported as a failed handshake even when no verification is wanted. */
+/** Whether TLS works. Bun reports a certificate for another name as a failed handshake even if verification is off. */
 function isEncrypted(raw: RawSocket): boolean {
   // Before the handshake there is no cipher, or one whose name is null, whatever its type says.
   const cipher = raw.getCipher() as { readonly name: string | null } | null | undefined

@@ -1,27 +1,30 @@
-// When a connection of Bun is read: not while its handler pauses it, nor while others have their turn before its bulk.
+// Decides when a connection of Bun is read: not while its handler pauses it, nor while others have their turn before
+// its large transfer.
 
 import { smallReads } from '../accelerator.ts'
 import { descriptorOf } from './descriptor.ts'
 import { boundReceiving } from './receive-buffer.ts'
 
 /**
- * A read of this size is bulk. Bun reads 512 KB at a time, and up to eleven times in a row from a socket that has
- * more: with two such processes in a chain, small responses next to a download took 5 ms at the median, and 0.3 ms since
- * bulk yields (`benchmarks/speed.ts --only beside`). A response of 256 KB comes in one read, and is not bulk: behind it,
- * pauses and splices took a fifth of its time.
+ * The size of a read that means a large transfer. Bun reads 512 KB at a time, and up to eleven times in a row from a
+ * socket with more. With two such processes in a chain, small responses next to a download took 5 ms at the median;
+ * since large transfers yield, 0.3 ms (`benchmarks/suites/speed.ts --only beside`). A response of 256 KB comes in one read
+ * and does not count: pauses and splices after it took a fifth of its time.
  */
 const BULK_READ_BYTES = 327_680
-/** After such a read the kernel stores no more than for bulk. */
+/** The size of a read after which the kernel's buffer is limited, as for a large transfer. */
 const BOUNDED_READ_BYTES = 131_072
 const SMALL_READ_BYTES = 16_384
-/** The pause of a large transfer in milliseconds while small reads happen: 512 KB a millisecond is still 500 MB/s. */
+/**
+ * The pause of a large transfer in milliseconds while small reads happen. 512 KB per millisecond are still 500 MB/s.
+ */
 const POLITE_PAUSE_MS = 1
-/** The number of small reads at the last check by a large transfer. */
+/** The number of small reads when a large transfer last checked. */
 let smallReadsSeen = 0
 
 /**
- * The number of large connections that are read in one turn of the event loop: a read of 512 KB takes some 0.15 ms, so 200
- * would take 30 ms. With 16, a turn of 4 ms still reads 2 GB/s.
+ * The number of large connections that are read in one turn of the event loop. A read of 512 KB takes about 0.15 ms,
+ * so 200 would take 30 ms. With 16, a turn of 4 ms still reads 2 GB/s.
  */
 const BULK_READS_PER_TURN = 16
 /** The connections with more to read, in the order of their turns. */
@@ -33,9 +36,8 @@ export interface Source {
   readonly raw: { pause(): unknown; resume(): unknown }
   /** Whether another thread reads it. */
   readonly isRead: boolean
-  /** The next bytes of bulk, or of what `requestTurn` was called for, are not read yet. */
+  /** Called before the next bytes of a large transfer, or those after `requestTurn`, are read. */
   spliceable(): void
-  /** A handler threw. */
   failed(error: Error): void
 }
 
@@ -43,16 +45,16 @@ export class Reading {
   readonly #source: Source
   /** Whether the handler has paused it. */
   #isPaused = false
-  /** Whether others have their turn first. */
+  /** Whether other connections have their turn first. */
   #isYielding = false
   /**
-   * Whether it carries many streams: a large read may be many small responses, which nothing may delay. Its session takes them
-   * in turns.
+   * Whether the connection carries many streams. A large read may then be many small responses, which must not be
+   * delayed; its session divides the time.
    */
   isShared = false
-  /** The last read was bulk. */
+  /** Whether the last read was large. */
   isBulk = false
-  /** The kernel keeps less for it than it might. */
+  /** Whether the kernel's buffer for the connection was limited. */
   #isBounded = false
 
   constructor(source: Source) {
@@ -68,7 +70,7 @@ export class Reading {
     if (!this.#isPaused) return
     this.#isPaused = false
     if (this.#isYielding || this.#source.isRead) return
-    // A handler that was full takes bytes again: a good moment for a splice too, but for a call in the middle of a read.
+    // A handler that was full takes bytes again, which is a good moment for a splice, but not during a read.
     if (this.isBulk) this.#nextTurn(0)
     else this.#source.raw.resume()
   }
@@ -88,12 +90,12 @@ export class Reading {
     this.#nextTurn(0)
   }
 
-  /** Called when it belongs to the main thread again. */
+  /** Called when the main thread has the connection again. */
   readOn(): void {
     if (!this.#isPaused && !this.#isYielding) this.#source.raw.resume()
   }
 
-  /** Called when the kernel stores no more for it than for any other large transfer. */
+  /** Limits the kernel's buffer as for any other large transfer. */
   bound(): void {
     if (this.#isBounded) return
     this.#isBounded = true
@@ -102,8 +104,9 @@ export class Reading {
   }
 
   /**
-   * Lets the other sockets have their turn before this one is read again: the next tick, or a moment later while others read
-   * small pieces. Small reads are requests and responses, and cores that large transfers keep busy come late.
+   * Lets other sockets have their turn before this one is read again: in the next tick, or a little later while
+   * others read small pieces. Small reads are requests and responses, which get a core late if large transfers keep
+   * it busy.
    */
   #yield(): void {
     if (this.#isYielding || this.#isPaused) return
@@ -119,7 +122,6 @@ export class Reading {
     else setImmediate(() => this.turn())
   }
 
-  /** Called when its turn has come. */
   turn(): void {
     this.#isYielding = false
     if (this.#isPaused) return
@@ -127,7 +129,7 @@ export class Reading {
       this.#source.spliceable()
       if (!this.#source.isRead) this.#source.raw.resume()
     } catch (error) {
-      // Nothing of Bun's is below that would catch it.
+      // Bun has no handler below that would catch the error.
       this.#source.failed(error instanceof Error ? error : new Error(String(error)))
     }
   }

@@ -1,14 +1,17 @@
-// Features of Bun's TLS that its published types lack, in one file (QUIC, which is optional, has its own: bun-quic.ts). Each
-// was tried with Bun 1.4.5; `tlsFault` tries the first again before a server depends on it.
+// Features of Bun's TLS that its published types lack, in one file (QUIC, which is optional, has its own:
+// bun-quic.ts). Each was tried with Bun 1.4.5; `tlsFault` tries the first again before a server depends on it.
 //
-// - `upgradeTLS({ isServer, initialData, tls: { secureContext } })` speaks TLS on a connection whose first bytes were read
+// - `upgradeTLS({ isServer, initialData, tls: { secureContext } })` speaks TLS on a connection whose first bytes were
+//   read
 //   already. The connection below still reports encrypted bytes, and its close. `reload` would change the handlers of all
 //   connections of its listener.
 // - `alpnCallback`, an event of such a connection, chooses its protocol. Without it visitors speak HTTP/1.1.
-// - `session`, an event of a dialled connection, has what `setSession` of a later one resumes. Without either each handshake is a
+// - `session`, an event of a dialled connection, has the session that `setSession` of a later one resumes. Without
+//   either each handshake is a
 //   full one.
-// - `getPeerX509Certificate` has the key that `pin` wants. Without it nothing is pinned, and what wants a pin is refused.
-// - `setKeyCert` replaces the certificate of one connection before its hello is read: a reload tries it first (`replacementFault`).
+// - `getPeerX509Certificate` has the key for `pin`. Without it, dials with a pin are refused.
+// - `setKeyCert` replaces the certificate of one connection before its hello is read: a reload tries it first
+//   (`replacementFault`).
 // - `minVersion` of a listener is a number; a name, as node:tls has it, is refused.
 
 import type { KeyObject, X509Certificate } from 'node:crypto'
@@ -18,7 +21,7 @@ import type { ServerHandshake } from '../socket.ts'
 import type { Connection, RawSocket } from './bun-connection.ts'
 import type { ConnectionEvents } from './bun-events.ts'
 
-/** A context of Bun, which is opaque. */
+/** A TLS context of Bun, which is opaque. */
 export type SecureContext = object
 
 interface UntypedSocket {
@@ -38,33 +41,33 @@ interface UntypedSocket {
   }): unknown
 }
 
-/** The versions as numbers of the protocol. */
+/** The versions as the numbers in the protocol. */
 const VERSIONS = { '1.2': 0x0303, '1.3': 0x0304 } as const
 
 /** Returns the TLS option of a listener for the lowest version. */
 export const lowestVersion = (version: keyof typeof VERSIONS): object => ({ minVersion: VERSIONS[version] })
 
-/** Throws OpenSSL's error for a certificate that cannot be used. */
+/** Makes a TLS context. Throws OpenSSL's error for an unusable certificate. */
 export async function secureContext(options: SecureContextOptions): Promise<SecureContext> {
   const { createSecureContext } = await import('node:tls')
   const { context }: { context: SecureContext } = createSecureContext(options)
   return context
 }
 
-/** Shows a certificate on a connection whose hello was not read yet, in place of its listener's. */
+/** Uses a certificate on a connection whose hello was not read yet, in place of its listener's. */
 export function showCertificate(raw: object, context: SecureContext): void {
   untyped(raw).setKeyCert(context)
 }
 
 /**
- * Sets the session before the handshake of a dialled connection. A session that the server does not know any more becomes a
- * full handshake.
+ * Sets the session before the handshake of a dialled connection. If the server no longer knows the session, the
+ * handshake is a full one.
  */
 export function resumeSession(raw: RawSocket, session: Uint8Array): void {
   untyped(raw).setSession?.(session)
 }
 
-/** The far side's public key; `undefined`: it showed no certificate. */
+/** Returns the far side's public key. `undefined` if it showed no certificate. */
 export function peerKey(raw: RawSocket): KeyObject | undefined {
   return untyped(raw).getPeerX509Certificate?.()?.publicKey
 }
@@ -74,7 +77,10 @@ export function peerCertificate(raw: RawSocket): X509Certificate | undefined {
   return untyped(raw).getPeerX509Certificate?.()
 }
 
-/** Starts TLS as the server on a connection; `first` was read from it already. Events go to `events`, with `secured` as data. */
+/**
+ * Begins TLS as the server on a connection from which `first` was already read. Events go to `events`, with `secured`
+ * as data.
+ */
 export function beginTls(
   raw: RawSocket,
   first: Uint8Array,
@@ -94,12 +100,12 @@ export function beginTls(
   })
 }
 
-/** The time in milliseconds for one round trip over the loopback, on a very busy machine. */
+/** The time in milliseconds for one round trip on the loopback of a very busy machine. */
 const CHECK_TIMEOUT_MS = 5_000
 
 /**
- * Whether `beginTls` works in this version of Bun: speaks TLS once over the loopback, with this context, in about 5 ms.
- * Resolves with what went wrong; `undefined`: nothing.
+ * Checks whether `beginTls` works in this version of Bun: does one TLS handshake on the loopback with this context,
+ * in about 5 ms. Resolves with the error; `undefined` if there is none.
  */
 export async function tlsFault(context: SecureContext): Promise<string | undefined> {
   const { promise, resolve } = deferred<string | undefined>()
@@ -144,7 +150,10 @@ export async function tlsFault(context: SecureContext): Promise<string | undefin
   }
 }
 
-/** Whether `showCertificate` works: on one connection over the loopback. Resolves as `tlsFault`; rejects for a wrong certificate. */
+/**
+ * Checks whether `showCertificate` works, on one connection on the loopback. Resolves as `tlsFault`; rejects for an
+ * invalid certificate.
+ */
 export async function replacementFault(
   tls: Bun.TLSOptions,
   context: SecureContext,
@@ -178,7 +187,7 @@ export async function replacementFault(
     const fault = await promise
     near.then(
       raw => raw.terminate(),
-      // Then `open` never came, and the timer said so.
+      // Then `open` did not come, and the timer reported it.
       () => {},
     )
     return fault
@@ -189,5 +198,5 @@ export async function replacementFault(
 }
 
 function untyped(raw: object): UntypedSocket {
-  return raw as UntypedSocket // what its types lack, see above
+  return raw as UntypedSocket // its types lack these, see above
 }

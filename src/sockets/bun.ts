@@ -1,10 +1,10 @@
 // Byte connections on Bun: Bun.connect and Bun.listen behind the contract of socket.ts.
 //
-// Behaviour of Bun 1.4.5, each observed: `end()` closes at once, `shutdown()` is the half-close; `write` returns -1 on a dead
-// connection; `drain` also comes unasked; `close` may come from within `terminate` and may lack its error; a TLS dial resolves
-// before the handshake; `tls: {}` means no TLS at all; a unix socket cannot send RST. `upgradeTLS` leaves the socket below
-// telling of the encrypted bytes, and does nothing on one that is TLS already. `localhost` is dialled on both address families,
-// and TCP_NODELAY is set on every connection, by Bun itself.
+// Behaviour of Bun 1.4.5, each observed: `end()` closes at once, `shutdown()` is the half-close; `write` returns -1
+// on a dead connection; `drain` is also called without a reason; `close` may be called within `terminate` and may
+// lack its error; a TLS dial resolves before the handshake; `tls: {}` means no TLS at all; a unix socket cannot send
+// RST. After `upgradeTLS`, the socket below still reports the encrypted bytes; on a TLS socket it does nothing.
+// `localhost` is dialled on both address families, and Bun itself sets TCP_NODELAY on every connection.
 
 import { deferred } from '../deferred.ts'
 import { freeDescriptors } from '../descriptors.ts'
@@ -39,8 +39,8 @@ export interface ServerTls {
 }
 
 /**
- * The ciphers with forward secrecy and authenticated encryption that RFC 9325 section 4.2 recommends for TLS 1.2. Left to
- * itself, Bun takes RSA key exchange and CBC as well.
+ * The ciphers with forward secrecy and authenticated encryption that RFC 9325 section 4.2 recommends for TLS 1.2. By
+ * default, Bun also allows RSA key exchange and CBC.
  */
 export const FORWARD_SECRET_CIPHERS: string = [
   'ECDHE-ECDSA-AES128-GCM-SHA256',
@@ -57,49 +57,54 @@ export interface ListenOptions<P extends Pass = Pass> {
   /** The port; 0 for any free port. */
   readonly port?: number
   /**
-   * Whether other processes of this user may also listen on the port, if they set it: each connection goes to one of them.
-   * Default `false`.
+   * Whether other processes of this user may also listen on the port, if they set it: each connection goes to one of
+   * them. Default `false`.
    */
   readonly sharesPort?: boolean
-  /** The path of a unix socket, instead of hostname and port. */
+  /** The path of a unix socket, in place of hostname and port. */
   readonly unix?: string
-  /** A socket that listens already, instead of these; it belongs to the listener from now on. */
+  /** A socket that listens already, in place of these. The listener owns it from now on. */
   readonly inherited?: InheritedSocket | undefined
   /** The TLS of every connection; `accept` is called after the handshake. */
   readonly tls?: ServerTls
-  /** Returns the protocol to choose from the offer of a hello. `undefined` for none. Default: never. Only with `tls`. */
+  /**
+   * Returns the protocol to choose from those that a hello offers. `undefined` for none. Default: none. Only with
+   * `tls`.
+   */
   chooseProtocol?(offered: readonly string[]): string | undefined
-  /** The system accepted a connection; TLS has not begun. `undefined`: it is cut at once. Default: all come in. */
+  /**
+   * Called when the system accepted a connection, before TLS. `undefined` cuts it at once. Default: all are admitted.
+   */
   admit?(socket: Socket): P | undefined
   /** Called for a new connection. The returned handler gets its events. */
   accept(socket: Socket, pass: P | undefined): SocketHandler
-  /** A handler threw an error: its connection is cut, and the others continue. */
+  /** Called when a handler threw: its connection is cut, and the others continue. */
   failed?(error: Error): void
 }
 
 export interface Listening {
-  /** The port bound; 0 for a unix socket. */
+  /** The bound port; 0 for a unix socket. */
   readonly port: number
   /** The descriptor of the listening socket. `undefined` if it is closed. */
   readonly descriptor: number | undefined
-  /** Takes no more connections. `closeActive` also cuts those that are open. */
+  /** Accepts no more connections. `closeActive` also cuts those that are open. */
   stop(closeActive?: boolean): void
   /**
-   * Checks another certificate and returns what puts it into use: for handshakes that begin after. Throws OpenSSL's
+   * Checks another certificate. Resolves with a function that applies it to later handshakes. Rejects with OpenSSL's
    * error. Only with `tls`. The ciphers change with it, the oldest version does not.
    */
   prepareTls(tls: ServerTls): Promise<() => void>
 }
 
 /**
- * Opens a connection. Fails with Bun's error: `ECONNREFUSED`, `ENOTFOUND`, `ERR_TLS_CERT_ALTNAME_INVALID`, …
- * The signal ends handshakes, not the dial itself, because Bun cannot stop dialling: to an address that swallows every
- * packet it dials on, and keeps the process alive, until the system gives up after two minutes.
+ * Opens a connection. Rejects with Bun's error: `ECONNREFUSED`, `ENOTFOUND`, `ERR_TLS_CERT_ALTNAME_INVALID`, … The
+ * signal ends handshakes, but not the dial itself, which Bun cannot stop: to an address that drops every packet, it
+ * continues and keeps the process alive, until the system gives up after two minutes.
  */
 export const dialBun: Dial = async (address, handler, signal) => {
   const { via, tls } = address
   if (via === undefined) return dialStraight(address, handler, signal)
-  // TLS in TLS: Bun has it in node:tls only.
+  // TLS in TLS, which Bun has only in node:tls.
   if (tls && via.address.tls) return (await import('./node.ts')).dialNode(address, handler, signal)
   return dialVia(address, via, handler, signal)
 }
@@ -150,7 +155,7 @@ async function dialVia(
     return below
   }
   try {
-    // A TLS server never speaks first, and what came cannot be given to Bun.
+    // A TLS server never sends first, and these bytes cannot be given back to Bun.
     if (rest.length > 0) throw failure('EPROTO', 'bytes came before the TLS handshake')
     const options = await dialTls({ ...(host !== undefined && { serverName: host }), ...tls })
     below.isPlain = false
@@ -164,7 +169,7 @@ async function dialVia(
   }
 }
 
-/** Resolves once what `begin` started is up, unless the signal says before that it is not wanted any more. */
+/** Resolves once the connection that `begin` starts is open, unless the signal aborts first. */
 async function wanted(
   signal: AbortSignal | undefined,
   address: Address,
@@ -214,7 +219,7 @@ export function listenBun<P extends Pass>(options: ListenOptions<P>): Listening 
     socket: tls ? tlsEvents : PLAIN_LISTEN_EVENTS,
     ...(tls && { tls: bunTls(tls) }),
   }
-  // Not in Bun's types: it listens on a socket that exists. Such a listener does not know its port.
+  // Missing in Bun's types: listens on an existing socket. Such a listener does not know its port.
   const own = { hostname, port, ...(sharesPort && { reusePort: true }) }
   const at = inherited === undefined ? own : { hostname, port, fd: inherited.descriptor }
   const listener =
@@ -235,7 +240,7 @@ export function listenBun<P extends Pass>(options: ListenOptions<P>): Listening 
       if (closeActive) securing?.cut()
     },
     async prepareTls({ cert, key, ciphers = FORWARD_SECRET_CIPHERS }) {
-      // An empty text would count as none, and every handshake would fail.
+      // An empty text would count as no certificate, and every handshake would fail.
       if (cert === '' || key === '') throw failure('ERR_TLS', 'the certificate or the key is empty')
       const context = await secureContext({ cert, key, ciphers })
       const fault = await replacementFault({ cert, key }, context)
@@ -251,14 +256,14 @@ export function listenBun<P extends Pass>(options: ListenOptions<P>): Listening 
   }
 }
 
-/** The connections of a listener for this machine alone are within it. */
+/** Turns off pacing on a listener for this machine only, whose connections are all local. */
 function unpaced(descriptor: number | undefined): void {
   if (process.platform !== 'linux' || descriptor === undefined) return
   try {
     const ffi = loadFfi()
     unpace(openLibc(ffi, UNPACE_SYMBOLS), ffi.ptr, descriptor)
   } catch {
-    // Slower without it.
+    // Slower, but it works.
   }
 }
 
@@ -271,7 +276,7 @@ function bunTls({
   return { cert, key, ciphers, ...lowestVersion(minVersion) }
 }
 
-/** Whether the process was started with the authorities of the system: to read them here would take 15 ms of the start. */
+/** Whether the process was started with the system's authorities. Reading them here would take 15 ms of the start. */
 const KNOWS_SYSTEM: boolean = process.execArgv.includes('--use-system-ca')
 
 async function dialTls({
@@ -285,10 +290,10 @@ async function dialTls({
   const isKnown = !verify || (ca === undefined && KNOWS_SYSTEM)
   const trusted = isKnown ? undefined : (await import('./authorities.ts')).authorities(ca)
   return {
-    // Never left out: Bun takes an empty object for "no TLS".
+    // Always set, because an empty object means no TLS to Bun.
     rejectUnauthorized: verify,
     ...(serverName !== undefined && { serverName }),
-    // Not in Bun's types: a name with its length in front.
+    // Missing in Bun's types: a name with its length before it.
     ...(protocol !== undefined && {
       ALPNProtocols: Buffer.from([protocol.length, ...Buffer.from(protocol)]),
     }),

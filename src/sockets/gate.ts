@@ -1,4 +1,5 @@
-// Stands before a handler while a connection is opened through a proxy: the handler gets only the events after that.
+// Handles a connection while it is opened through a proxy. The connection's own handler gets only the events after
+// that.
 
 import { copyOf } from '../bytes.ts'
 import { deferred } from '../deferred.ts'
@@ -6,12 +7,12 @@ import type { Opening, Socket, SocketHandler } from '../socket.ts'
 
 export class Gate implements SocketHandler {
   readonly #opening: Opening
-  /** Gets the events of the connection once it is open. */
+  /** The handler for events once the connection is open. */
   readonly #handler: SocketHandler
   readonly #over = deferred<Uint8Array>()
   #socket: Socket | undefined
   #state: 'opening' | 'handing over' | 'open' | 'failed' = 'opening'
-  /** The bytes for the handler that came before it can know its socket. */
+  /** The bytes for the handler that arrived before it could know its socket. */
   #early: Uint8Array[] = []
   /** The error that the handler threw for these bytes. */
   #thrown: Error | undefined
@@ -22,7 +23,9 @@ export class Gate implements SocketHandler {
     this.#over.promise.catch(() => {}) // `open` tells; the connection may fail before it is called
   }
 
-  /** Speaks the opening on a connection that is up. Resolves with what came behind it; rejects and cuts. */
+  /**
+   * Runs the opening on a connection. Resolves with the bytes after it. If it fails, cuts the connection and rejects.
+   */
   async open(socket: Socket, signal: AbortSignal | undefined): Promise<Uint8Array> {
     const abort = () => this.#fail(failure('ECONNABORTED', 'the connection is not wanted any more'))
     signal?.addEventListener('abort', abort)
@@ -37,7 +40,7 @@ export class Gate implements SocketHandler {
     }
   }
 
-  /** Hands the connection to the handler, beginning with `rest` once the dialling side has the socket. */
+  /** Gives the connection to the handler, beginning with `rest`, once the code that dials has the socket. */
   handOver(rest: Uint8Array): void {
     if (rest.length > 0) this.#early.unshift(rest)
     setImmediate(() => this.#flush())
@@ -79,7 +82,7 @@ export class Gate implements SocketHandler {
         this.#state = 'handing over'
         return this.#over.resolve(copyOf(result.rest))
       }
-      // A new connection has room for so little; if not, something is very wrong with it.
+      // A new connection has room for so few bytes. If not, it is broken.
       if (this.#socket?.write(result) === result.length) return
       this.#fail(failure('EPIPE', 'the connection takes no bytes'))
     } catch (error) {
@@ -95,7 +98,7 @@ export class Gate implements SocketHandler {
     try {
       for (const bytes of early) this.#handler.received(bytes)
     } catch (error) {
-      // As for any handler: it costs the connection. On the event loop it would end the process.
+      // As for any handler, the error ends the connection. In the event loop it would end the process.
       this.#thrown = error instanceof Error ? error : new Error(String(error))
       this.#socket?.terminate()
     }

@@ -1,4 +1,4 @@
-// Sockets that listened before this process did: those of systemd, or of the program that it replaces.
+// Sockets that listened before this process started: those of systemd, or of the program that it replaces.
 
 import { closeSync } from 'node:fs'
 import { TunnelError } from '../errors.ts'
@@ -32,8 +32,8 @@ export interface InheritedSocket {
 }
 
 /**
- * Returns what this descriptor is. Commands that this process runs do not get it, and accepting never blocks. Throws
- * `OPTION_INVALID` when it is not a TCP socket that listens, or when this runtime cannot find out.
+ * Describes an inherited descriptor. Sets it so that commands which this process runs do not get it, and accepting
+ * never blocks. Throws `OPTION_INVALID` if it is not a listening TCP socket, or this runtime cannot find out.
  */
 export function inheritedSocket(descriptor: number): InheritedSocket {
   const { libc, ptr } = calls()
@@ -60,7 +60,7 @@ export function closeInherited({ descriptor }: InheritedSocket): void {
   try {
     closeSync(descriptor)
   } catch {
-    // The descriptor is closed already, as wanted.
+    // Already closed, as intended.
   }
 }
 

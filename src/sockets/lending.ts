@@ -1,18 +1,17 @@
-// A connection of Bun in the hands of another thread: which ways of it are lent, and what waits until they are back.
+// A connection of Bun that another thread borrows: which directions are lent, and what waits until they are returned.
 
 import type { LentWays, Loan, LoanFault } from '../socket.ts'
 
-/** The operations of a lent connection once it is back. */
+/** The operations of a lent connection once it is returned. */
 export interface Lender {
   end(): void
   farSideEnded(): void
-  /** Called when it is gone: calls its handler. */
+  /** Called when the connection is gone: calls its handler. */
   reportClosed(): void
-  /** A handler threw. */
   failed(error: Error): void
-  /** The far side reset it. */
+  /** Called when the far side reset the connection. */
   broke(): void
-  /** Bytes of it were lost. */
+  /** Called when bytes of the connection were lost. */
   lose(): void
   /** Resumes reading, unless its handler or a large transfer pauses it. */
   readOn(): void
@@ -22,7 +21,7 @@ type Stop = () => void
 
 export class Lending {
   readonly #lender: Lender
-  /** The requests to return each direction. `undefined` if it is not lent. */
+  /** The functions that ask for each direction back. `undefined` if it is not lent. */
   #reading: Stop | undefined
   #writing: Stop | undefined
   /** Whether an end arrived during the loan. */
@@ -46,7 +45,7 @@ export class Lending {
     return this.isRead || this.isWritten
   }
 
-  /** The connection is gone, and its handler does not know it yet. */
+  /** Whether the connection is gone and its handler was not called yet. */
   get isCloseDue(): boolean {
     return this.#isCloseDue
   }
@@ -71,7 +70,7 @@ export class Lending {
     this.#writing?.()
   }
 
-  /** Whether this side's end has to wait: it belongs behind what is still moved from here. */
+  /** Whether this side's end must wait until all bytes in the splice were moved. */
   putsEndOff(): boolean {
     if (this.#reading === undefined) return false
     this.#isEndDue = true
@@ -79,14 +78,14 @@ export class Lending {
     return true
   }
 
-  /** Whether the far side's end has to wait. */
+  /** Whether the far side's end must wait. */
   putsFarEndOff(): boolean {
     if (!this.isRead) return false
     this.#isFarEndDue = true
     return true
   }
 
-  /** Whether the handler has to wait for the close. */
+  /** Whether the handler must wait for the close. */
   putsCloseOff(): boolean {
     if (!this.isLent) return false
     this.stop()
@@ -109,7 +108,7 @@ export class Lending {
       if (this.#isEndDue) this.#lender.end()
       if (this.#isFarEndDue && !this.#isCloseDue) this.#lender.farSideEnded()
     } catch (error) {
-      // Nothing of Bun's is below that would catch it.
+      // Bun has no handler below that would catch the error.
       this.#lender.failed(error instanceof Error ? error : new Error(String(error)))
     }
   }

@@ -1,4 +1,4 @@
-// A socket that listens and accepts nothing: for processes that this one starts, which share it.
+// A socket that listens and accepts nothing itself, for child processes that share it.
 
 import { lookup } from 'node:dns/promises'
 import { isIPv6 } from 'node:net'
@@ -22,8 +22,8 @@ const SO_REUSEADDR = 2
 const BACKLOG = 512
 
 /**
- * Returns the descriptor of a listening socket; Linux only. `undefined`: the port is in use, or not to be had with the rights
- * of this process. Rejects when no address is known for `hostname`, or when this runtime makes no foreign calls.
+ * Returns the descriptor of a listening socket; Linux only. `undefined` if the port is in use, or this process lacks
+ * the rights. Rejects if `hostname` has no address, or this runtime makes no foreign calls.
  */
 export async function listeningSocket(hostname: string, port: number): Promise<number | undefined> {
   const { address } = await lookup(hostname)

@@ -1,11 +1,11 @@
-// Listens on the loopback addresses of this machine: with what both runtimes have for pages of the user's own, which are not bulk.
+// Listens on the loopback addresses of this machine, in a way that both runtimes have, for the user's own pages,
+// which have no large transfers.
 
 import { createServer, type Socket as NetSocket, type Server } from 'node:net'
-import type { Socket, SocketHandler } from '../socket.ts'
 
-/** A connection that came in. */
+/** An accepted connection. */
 export interface LocalSocket {
-  /** Writes bytes. Returns `false` if `drained` has to come first. The bytes are the socket's to keep. */
+  /** Writes bytes, whose array the socket may keep. Returns `false` to ask for no more before `drained`. */
   write(bytes: Uint8Array): boolean
   end(): void
   terminate(): void
@@ -22,16 +22,19 @@ export interface LocalHandler {
 
 export interface LocalListening {
   readonly port: number
-  /** Takes no more connections and cuts those there are. */
+  /** Accepts no more connections and cuts the open ones. */
   close(): void
 }
 
 /** The maximum number of connections: more than a browser and some commands need. If exceeded: a connection is closed at once. */
 const MAX_CONNECTIONS = 128
-/** A free port of IPv4 that is taken on IPv6 is tried again with another one this often. */
+/** The number of attempts to find a port that is free on both IPv4 and IPv6. */
 const TRIES = 5
 
-/** Listens on 127.0.0.1 and, where the machine has it, on ::1, on the same port; 0: any free one. Rejects with the system's error. */
+/**
+ * Listens on 127.0.0.1 and, if the machine has it, on ::1, on the same port; 0: any free one. Rejects with the
+ * system's error.
+ */
 export function listenLocally(
   port: number,
   accept: (socket: LocalSocket) => LocalHandler,
@@ -39,23 +42,8 @@ export function listenLocally(
   return onLoopback(port, (host, one) => listen(host, one, raw => acceptFew(raw, accept), MAX_CONNECTIONS))
 }
 
-/** Listens in the same way, with sockets of `socket.ts`: for large transfers. */
-export async function acceptLocally(
-  port: number,
-  accept: (socket: Socket) => SocketHandler,
-): Promise<LocalListening> {
-  if (!('Bun' in globalThis)) {
-    const { acceptNode } = await import('./node.ts')
-    return onLoopback(port, (host, one) => listen(host, one, raw => acceptNode(raw, accept)))
-  }
-  const { listenBun } = await import('./bun.ts')
-  return onLoopback(port, async (hostname, one) => {
-    const listening = listenBun({ hostname, port: one, accept })
-    return { port: listening.port, close: () => listening.stop(true) }
-  })
-}
-
-async function onLoopback(
+/** Listens on both loopback addresses with the same port, as `listenAt` does on one. */
+export async function onLoopback(
   port: number,
   listenAt: (host: string, port: number) => Promise<LocalListening>,
 ): Promise<LocalListening> {
@@ -72,7 +60,7 @@ async function onLoopback(
       }
     } catch (error) {
       const code = error instanceof Error && 'code' in error ? error.code : ''
-      // A machine without IPv6.
+      // The machine has no IPv6.
       if (code !== 'EADDRINUSE') return four
       four.close()
       if (port !== 0 || left === 0) throw error
@@ -80,7 +68,13 @@ async function onLoopback(
   }
 }
 
-function listen(host: string, port: number, accept: (raw: NetSocket) => void, maxConnections?: number) {
+/** Listens there with Node's sockets. */
+export function listen(
+  host: string,
+  port: number,
+  accept: (raw: NetSocket) => void,
+  maxConnections?: number,
+): Promise<LocalListening> {
   const open = new Set<NetSocket>()
   const server: Server = createServer({ allowHalfOpen: true, noDelay: true }, raw => {
     open.add(raw)
@@ -88,7 +82,7 @@ function listen(host: string, port: number, accept: (raw: NetSocket) => void, ma
     accept(raw)
   })
   if (maxConnections !== undefined) server.maxConnections = maxConnections
-  return new Promise<LocalListening>((resolve, reject) => {
+  return new Promise((resolve, reject) => {
     server.once('error', reject)
     server.listen({ host, port, exclusive: true }, () => {
       server.off('error', reject).on('error', () => {})

@@ -1,4 +1,4 @@
-// Ports that only root may listen on: what a user without those rights can do.
+// Advice for ports that only root may listen on.
 
 /** Returns the advice for ports below 1024. `program`: path of the runtime, or of a single executable. */
 export function lowPortAdvice(program: string, platform: NodeJS.Platform = process.platform): string {

@@ -1,7 +1,7 @@
 // UDP on Node: node:dgram behind the contract of datagram-socket.ts.
 //
-// A dgram socket never refuses a datagram, it queues it, and goes on reading the caller's array in the meantime. So each is
-// copied, and the queue is bounded here.
+// A dgram socket never refuses a datagram: it queues it, and still reads the caller's array. So each is copied, and
+// the queue is limited here.
 
 import { createSocket, type Socket } from 'node:dgram'
 import { isIPv6 } from 'node:net'
@@ -12,7 +12,6 @@ import {
   type DatagramSocketHandler,
   RECEIVE_BUFFER_BYTES,
 } from '../datagram-socket.ts'
-import type { BindOptions, BoundPort } from './bun-datagrams.ts'
 
 /** The maximum number of bytes that may wait for the kernel. */
 const MAX_QUEUED_BYTES = 262_144
@@ -27,42 +26,6 @@ export const associateNode: Associate = ({ host, port }, handler) =>
     })
   })
 
-/** Takes a port of this machine's own. Rejects with Node's error, such as `EADDRINUSE`. */
-export function bindNode(options: BindOptions): Promise<BoundPort> {
-  const { hostname, port } = options
-  const socket = createSocket('udp4')
-  let isFull = false
-  let isClosed = false
-  const sent = () => {
-    if (!isFull || isClosed || socket.getSendQueueSize() > 0) return
-    isFull = false
-    options.drained()
-  }
-  return new Promise((resolve, reject) => {
-    socket.once('error', reject)
-    socket.bind({ address: hostname, port, exclusive: true }, () => {
-      socket.off('error', reject).on('error', () => {})
-      socket.on('message', (datagram, from) => options.received(datagram, from.port, from.address))
-      resolve({
-        port: socket.address().port,
-        send(datagrams, toPort, address) {
-          for (const [index, datagram] of datagrams.entries()) {
-            if (isClosed) return datagrams.length
-            isFull = socket.getSendQueueSize() > MAX_QUEUED_BYTES
-            if (isFull) return index
-            socket.send(copyOf(datagram), toPort, address, sent)
-          }
-          return datagrams.length
-        },
-        close() {
-          if (!isClosed) socket.close()
-          isClosed = true
-        },
-      })
-    })
-  })
-}
-
 class Connected implements DatagramSocket {
   readonly #socket: Socket
   readonly #handler: DatagramSocketHandler
@@ -75,7 +38,7 @@ class Connected implements DatagramSocket {
     try {
       socket.setRecvBufferSize(RECEIVE_BUFFER_BYTES)
     } catch {
-      // The default of the system will do.
+      // The system's default will do.
     }
     socket.on('message', datagram => handler.received(datagram))
     socket.on('error', error => {
@@ -97,7 +60,10 @@ class Connected implements DatagramSocket {
     return sent
   }
 
-  /** The error that no socket listened comes with the next datagram, which is not sent then: it is given a second try. */
+  /**
+   * Sends one datagram. The error that no socket listened comes with the next datagram, which is not sent then, so it
+   * gets a second attempt.
+   */
   #sendOne(datagram: Uint8Array, isSecondTry = false): void {
     this.#socket.send(datagram, error => {
       if (this.#isClosed) return

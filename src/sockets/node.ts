@@ -1,7 +1,7 @@
 // Byte connections on Node: node:net and node:tls behind the contract of socket.ts.
 //
-// A net.Socket never refuses bytes, it queues them, and it goes on reading the caller's array while they wait. So
-// each write is a copy, and none is taken before the one before it reached the kernel.
+// A net.Socket never refuses bytes: it queues them, and still reads the caller's array while they wait. So each write
+// is a copy, and the next one waits until the kernel has it.
 
 import { readSync } from 'node:fs'
 import { connect, isIP, type Socket as NetSocket } from 'node:net'
@@ -18,11 +18,12 @@ import { sessionSlot } from './tls-sessions.ts'
 const MAX_WRITE_BYTES = 1_048_576
 
 /**
- * The addresses of `localhost`. Node asks the system's resolver, which may know one family only. Browsers try both; so do we.
+ * The addresses of `localhost`. Node asks the system's resolver, which may know one family only. Browsers try both,
+ * and so does this client.
  */
 const LOCALHOST = ['::1', '127.0.0.1']
 
-/** Opens a connection. Fails with Node's error: `ECONNREFUSED`, `ENOTFOUND`, `ERR_TLS_CERT_ALTNAME_INVALID`, … */
+/** Opens a connection. Rejects with Node's error: `ECONNREFUSED`, `ENOTFOUND`, `ERR_TLS_CERT_ALTNAME_INVALID`, … */
 export const dialNode: Dial = async (address, handler, signal) => {
   const { via, tls } = address
   const { raw, socket } = await dialStraight(via?.address ?? address, signal)
@@ -35,7 +36,7 @@ export const dialNode: Dial = async (address, handler, signal) => {
     return connection
   }
   try {
-    // A TLS server never speaks first.
+    // A TLS server never sends first.
     if (rest.length > 0) throw failure('EPROTO', 'bytes came before the TLS handshake')
     return new Connection(raw, await secured(socket, address, tls, signal), handler)
   } catch (error) {
@@ -44,7 +45,7 @@ export const dialNode: Dial = async (address, handler, signal) => {
   }
 }
 
-/** Makes a connection of a socket that came to a listener. */
+/** Wraps a socket that a listener accepted. */
 export function acceptNode(raw: NetSocket, accept: (socket: Socket) => SocketHandler): void {
   let handler: SocketHandler | undefined
   // The first event comes after this turn of the event loop.
@@ -69,7 +70,7 @@ async function dialStraight(
   return { raw, socket: tls === undefined ? raw : await secured(raw, address, tls, signal) }
 }
 
-/** Speaks the opening, then pauses. Resolves with what came behind it; rejects and cuts. */
+/** Runs the opening, then pauses. Resolves with the bytes after it; if it fails, cuts the connection and rejects. */
 async function introduced(
   socket: NetSocket,
   opening: Opening,
@@ -98,7 +99,7 @@ async function introduced(
     else step(() => opening.begin())
     return await promise
   } catch (error) {
-    socket.on('error', () => {}) // told already
+    socket.on('error', () => {}) // already reported
     socket.destroy()
     throw error
   } finally {
@@ -138,9 +139,9 @@ async function secured(
   const slot = sessionSlot(address)
   const socket = secure({
     ...(slot?.session !== undefined && { session: Buffer.from(slot.session) }),
-    // Half-open as `raw` is.
+    // Half-open, as `raw` is.
     socket: raw,
-    // Without a name to send, the certificate is checked against `host`. An address is not sent (RFC 6066).
+    // Without a name to send, the certificate is checked against `host`. An address is never sent (RFC 6066).
     host: serverName,
     servername: isIP(serverName) === 0 ? serverName : '',
     rejectUnauthorized: verify,
@@ -163,7 +164,10 @@ async function secured(
   }
 }
 
-/** The contexts by options: to read the authorities takes longer than a handshake, so dials with the same options share it. */
+/**
+ * The TLS contexts by options. Dials with the same options share one, because reading the authorities takes longer
+ * than a handshake.
+ */
 const contexts = new WeakMap<TlsOptions, SecureContext>()
 
 function contextOf(options: TlsOptions): SecureContext {
@@ -203,7 +207,7 @@ function opened(
 }
 
 class Connection implements Socket {
-  /** The TCP connection under `#socket`; the same without TLS. */
+  /** The TCP connection below `#socket`; the same object without TLS. */
   readonly #raw: NetSocket
   readonly #socket: NetSocket
   #wantsDrain = false
@@ -211,7 +215,7 @@ class Connection implements Socket {
   #peerEnded = false
   #isTerminated = false
   #isClosed = false
-  /** The error that closes or will close it. `undefined` for FIN in both directions. */
+  /** The error that closes or will close the connection. `undefined` after FIN in both directions. */
   #failure: Error | undefined
   readonly #handler: SocketHandler
   readonly #written: () => void
@@ -242,11 +246,11 @@ class Connection implements Socket {
     socket.on('error', failed)
     socket.on('close', () => this.#closed())
     if (raw === socket) return
-    // A reset shows on the connection below; the TLS one may only learn that it is over.
+    // The connection below reports a reset. The TLS connection may only report that it is over.
     raw.on('error', failed)
     raw.on('close', () => {
       socket.destroy()
-      // TLS in TLS tells nothing of its end when the connection below went first.
+      // TLS in TLS does not report its end if the connection below ends first.
       setImmediate(() => this.#closed())
     })
   }
@@ -274,7 +278,7 @@ class Connection implements Socket {
     if (this.#isTerminated) return
     this.#isTerminated = true
     this.#failure ??= failure('ECONNABORTED', 'the connection was cut by this side')
-    // Of a TLS connection too it is the one below that can send RST; a unix socket cannot.
+    // Only the connection below can send RST, also for TLS. A unix socket cannot send one.
     if (this.#raw.remoteAddress === undefined) this.#socket.destroy()
     else this.#raw.resetAndDestroy()
   }
@@ -302,10 +306,7 @@ class Connection implements Socket {
     this.#socket.resume()
   }
 
-  /**
-   * Calls a handler. If it throws, its connection ends, because on the event loop the error would end the process. On the event
-   * loop it would end the process.
-   */
+  /** Calls a handler. If it throws, its connection ends: in the event loop the error would end the process. */
   #tell(event: () => void): void {
     try {
       event()
@@ -326,10 +327,10 @@ class Connection implements Socket {
 }
 
 /**
- * Whether the end that was read is a reset: libuv reports an end where the last read before a reset was a short one.
- * Before this side's FIN, `getpeername` says that the connection is gone, also when a write got the error. A connection
- * that ended both ways is gone as well: there a read gets the error, which no write can have taken. Both are asked of the
- * handle, because Node remembers the address and reads no more. `false` where they cannot be asked.
+ * Whether the end that was read is a reset. libuv reports an end if the last read before a reset was a short one.
+ * Before this side's FIN, `getpeername` shows that the connection is gone, even if a write got the error. After both
+ * ends the connection is gone in any case; then a read gets the error, which no write can have taken. Both calls use
+ * the handle, because Node stores the address and reads no more. `false` if the handle cannot be used.
  */
 function wasReset(raw: NetSocket, hasEnded: boolean): boolean {
   const handle: unknown = process.platform === 'linux' ? Reflect.get(raw, '_handle') : undefined
@@ -342,7 +343,7 @@ function wasReset(raw: NetSocket, hasEnded: boolean): boolean {
     readSync(fd, Buffer.alloc(1))
     return false
   } catch (error) {
-    return codeOf(error) !== 'EAGAIN' // a TLS end, on a connection that goes on
+    return codeOf(error) !== 'EAGAIN' // a TLS end, on a connection that continues
   }
 }
 

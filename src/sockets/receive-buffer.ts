@@ -1,13 +1,12 @@
-// Bounds what the kernel keeps of bulk for this side, while nothing reads it.
+// Limits how much of a large transfer the kernel buffers while nothing reads it.
 
 import { loadFfi, openLibc } from '../libc.ts'
 
 /**
- * The size of a receive buffer. Linux lets one grow to `tcp_rmem`, which is 32 MB in 6.18. A stalled stream fills one of them
- * at each end of its link, two send buffers of up to 4 MB (`tcp_wmem`) and two pipes: 13 to 15.6 MB with this, and 71 to 74 MB
- * without. Over 100 ms with 1 % loss a download has 88 % of the rate of plain TCP, and with 5 MB 117 %; on loopback it is as fast
- * as without a
- * bound (docs/performance.md).
+ * The size of a receive buffer in bytes. Linux lets one grow to `tcp_rmem`, 32 MB in 6.18. A stalled stream fills one
+ * at each end of its link, two send buffers of up to 4 MB (`tcp_wmem`) and two pipes: 13 to 15.6 MB with this limit,
+ * 71 to 74 MB without. Over 100 ms with 1 % loss, a download has 88 % of the rate of plain TCP, with 5 MB 117 %; on
+ * loopback it is as fast as without the limit (docs/performance.md).
  */
 const RECEIVE_BYTES = 3_145_728
 
@@ -21,26 +20,32 @@ const AF_UNIX = 1
 const SOCK_STREAM_CLOEXEC = 0x80001
 const SOL_SOCKET = 1
 const SO_RCVBUF = 8
-/** The option to go beyond `net.core.rmem_max`, with CAP_NET_ADMIN only: root, but not of every container. */
+/**
+ * The option that may exceed `net.core.rmem_max`. It needs CAP_NET_ADMIN, which root has, but not in every container.
+ */
 const SO_RCVBUFFORCE = 33
 const IPPROTO_TCP = 6
 const TCP_WINDOW_CLAMP = 10
 
-/** The kernel doubles it, for its own use; most of that is data. */
+/** The size to set, which the kernel doubles for its own use. Most of the result is data. */
 const ASKED = int(RECEIVE_BYTES / 2)
 /**
- * The window clamp. Without it the window stays at its current size: 350 KB were seen, where 100 Mbit/s over 100
- * ms need 1.25 MB.
+ * The window clamp. Without it the window stays at its current size: we saw 350 KB, and 100 Mbit/s over 100 ms need
+ * 1.25 MB.
  */
 const WINDOW = int(RECEIVE_BYTES)
 
-/** The system calls. `null` if this system or this build of the runtime does not have them. */
+/** The system calls. `null` if this system, or this build of the runtime, does not have them. */
 let calls: ReturnType<typeof open> | null | undefined
-/** The option that gives this process such a buffer. `null`: none, the system's own bound stays. `undefined`: not known yet. */
+/**
+ * The option that gives this process such a buffer. `null` for none: the system's own limit stays. `undefined` before
+ * the first check.
+ */
 let option: number | null | undefined
 
 /**
- * Bounds the receive buffer of a connection, once, when it turns out to be a large transfer. Without effect outside of Linux.
+ * Limits the receive buffer of a connection, once, when it turns out to be a large transfer. Does nothing outside of
+ * Linux.
  */
 export function boundReceiving(descriptor: number): void {
   if (calls === undefined) calls = openOrNull()
@@ -53,8 +58,8 @@ export function boundReceiving(descriptor: number): void {
 }
 
 /**
- * Returns the option that is permitted, tried on a socket of its own: a buffer that was set to less than asked for would not
- * grow any more. `rmem_max` says it too, but services (`ProcSubset=pid`) and containers do not see it.
+ * Returns the permitted option, tried on a socket of its own: a buffer that was set to less than requested would not
+ * grow any more. `rmem_max` would show it too, but services (`ProcSubset=pid`) and containers cannot see it.
  */
 function permitted({ libc, ffi }: ReturnType<typeof open>): number | null | undefined {
   const trial = libc.socket(AF_UNIX, SOCK_STREAM_CLOEXEC, 0)
@@ -74,7 +79,7 @@ function openOrNull() {
   try {
     return process.platform === 'linux' ? open() : null
   } catch {
-    return null // no C library by a name that is known, or no foreign calls in this build
+    return null // no known C library, or no foreign calls in this build
   }
 }
 
@@ -83,7 +88,7 @@ function open() {
   return { ffi, libc: openLibc(ffi, SYMBOLS) }
 }
 
-/** Returns a number with a buffer of its own: the runtime moves a smaller array when something asks for its `buffer` later. */
+/** Returns a number in a buffer of its own: the runtime moves a smaller array when its `buffer` is read later. */
 function int(value: number): Int32Array {
   return new Int32Array(new ArrayBuffer(4)).fill(value)
 }

@@ -1,4 +1,4 @@
-// TLS on accepted connections whose first bytes were read without it: those of one listener.
+// Begins TLS on accepted connections of one listener whose first bytes were read without it.
 
 import type { ServerHandshake } from '../socket.ts'
 import { Connection, type Owner } from './bun-connection.ts'
@@ -7,7 +7,7 @@ import { beginTls } from './bun-tls.ts'
 
 export class Securing {
   readonly #failed: Owner['failed']
-  /** The listener does not close them itself. */
+  /** The connections with TLS, which the listener does not close itself. */
   readonly #all = new Set<Connection>()
 
   constructor(failed: Owner['failed']) {
@@ -27,7 +27,7 @@ export class Securing {
       securing: undefined,
     })
     secured.clientCa = handshake.clientCa
-    // Its listener admitted the connection below: that one returns the pass.
+    // The listener admitted the connection below, which gives its place back.
     secured.pass = { left: () => this.#all.delete(secured) }
     this.#all.add(secured)
     below.resume()
@@ -36,7 +36,7 @@ export class Securing {
     try {
       beginTls(below.raw, first, handshake, secured, SECURED_EVENTS)
     } catch (error) {
-      // Thrown into a promise of the caller, it would end the process.
+      // Thrown in a promise of the caller, the error would end the process.
       this.#all.delete(secured)
       below.terminate()
       this.#failed(error instanceof Error ? error : new Error(String(error)))

@@ -1,10 +1,10 @@
-// TLS sessions that later dials resume, which saves the server a signature and both a round of certificates.
+// TLS sessions that later dials resume, which saves both sides the certificates and the server a signature.
 
 import type { Address, TlsOptions } from '../socket.ts'
 
 /** The last session with one address. */
 export interface SessionSlot {
-  /** The session as the runtime wrote it. */
+  /** The session in the runtime's own format. */
   session: Uint8Array | undefined
 }
 
@@ -13,8 +13,8 @@ interface Known extends SessionSlot {
 }
 
 /**
- * The sessions by the object of the options: the checks of a certificate also hold for its sessions, so dials with other
- * options must not resume them. One address each, as callers have it; another one begins again.
+ * The sessions by the options object: certificate checks also apply to sessions, so dials with other options must not
+ * resume them. Each options object has one address; another address starts anew.
  */
 const slots = new WeakMap<TlsOptions, Known>()
 

@@ -1,10 +1,10 @@
-// Keeps what other hosts say of datagrams that they did not take (ICMP) from the UDP socket that sent them.
+// Stops errors of other hosts (ICMP) from reaching the UDP socket whose datagrams they did not take.
 
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs'
 import { loadFfi, openLibc } from '../libc.ts'
 
 const SYMBOLS = { setsockopt: { args: ['i32', 'i32', 'i32', 'ptr', 'u32'], returns: 'i32' } } as const
-/** The level and option of IP_RECVERR and IPV6_RECVERR. */
+/** The levels and options of IP_RECVERR and IPV6_RECVERR. */
 const OPTIONS = [
   [0, 11],
   [41, 25],
@@ -14,9 +14,9 @@ const LOCAL = 1
 const INODE = 9
 
 /**
- * Turns off the errors that Bun asks for on each UDP socket. Its QUIC then sends one datagram a second until all of them are
- * read: 900 visitors that left in three seconds kept the others out for 20 s. Without effect outside of Linux, where sockets
- * without a peer do not get them.
+ * Turns off the errors that Bun requests for each UDP socket. With them, its QUIC sends one datagram per second until
+ * all errors are read: 900 visitors that left within three seconds kept the others out for 20 s. Does nothing outside
+ * of Linux, where sockets without a peer get no such errors.
  */
 export function ignoreUnreachable(port: number): void {
   if (process.platform !== 'linux') return
@@ -27,7 +27,7 @@ export function ignoreUnreachable(port: number): void {
     for (const descriptor of descriptorsOf(port))
       for (const [level, option] of OPTIONS) setsockopt(descriptor, level, option, ffi.ptr(off), 4)
   } catch {
-    // No C library by a name that is known, no foreign calls in this build, or no /proc: as the runtime has it.
+    // No known C library, no foreign calls in this build, or no /proc: the runtime's default stays.
   }
 }
 
@@ -46,7 +46,7 @@ function descriptorsOf(port: number): number[] {
     .filter(descriptor => sockets.has(linkOf(descriptor)))
 }
 
-/** Returns the link of a descriptor. Empty if it was closed in the meantime. */
+/** Returns the target of a descriptor's link. Empty if it was closed. */
 function linkOf(descriptor: number): string {
   try {
     return readlinkSync(`/proc/self/fd/${descriptor}`)

@@ -1,5 +1,5 @@
-// Certificates of a cluster, with a copy of this server's own: what it has served it has when the others cannot be asked, and they get it
-// back from it when it is lost.
+// Certificates of a cluster, with a local copy: this server still has them if the shared store is away, and restores
+// them there if they are lost.
 
 import type {
   CertificateStore,
@@ -10,12 +10,12 @@ import type {
   StoredRefusal,
 } from '../store.ts'
 
-/** Orders are made only while `shared` responds: it decides who makes them. */
+/** Orders are only made while `shared` responds, because it decides which server makes them. */
 export class CopiedCertificates implements CertificateStore {
   readonly #own: CertificateStore
   readonly #shared: CertificateStore
 
-  /** Closes both. */
+  /** Makes the store. `close` closes both. */
   constructor(own: CertificateStore, shared: CertificateStore) {
     this.#own = own
     this.#shared = shared
@@ -50,7 +50,7 @@ export class CopiedCertificates implements CertificateStore {
       return own
     }
     const isNewer = own !== undefined && own.notAfterMs > Math.max(shared?.notAfterMs ?? 0, Date.now())
-    // The certificate was ordered while the others could not be notified, or they have lost it.
+    // The certificate was ordered while the shared store was away, or that has lost it.
     if (isNewer) await this.#shared.saveCertificate(own).catch(() => {})
     else if (shared !== undefined && shared.cert !== own?.cert) await this.#own.saveCertificate(shared)
     return isNewer ? own : shared
@@ -58,7 +58,7 @@ export class CopiedCertificates implements CertificateStore {
 
   async saveCertificate(certificate: StoredCertificate): Promise<void> {
     await this.#own.saveCertificate(certificate)
-    // The next look brings it to the others.
+    // The next check writes it to the shared store.
     await this.#shared.saveCertificate(certificate).catch(() => {})
   }
 

@@ -1,5 +1,5 @@
-// The stores of a server, in files that only its user can read (mode 0600). SQLite is loaded when one is asked for: the client
-// runs where there is none.
+// The stores of a server, in files that only its user can read (mode 0600). SQLite is loaded only when needed,
+// because the client also runs without it.
 
 import type { InboxStore } from '../inbox.ts'
 import type { AuditLog, OperationsStore } from '../operations.ts'

@@ -1,7 +1,7 @@
-// Certificates kept in a SQLite file: the account, certificates, orders in progress, failures. Private keys are in it.
+// Certificates in a SQLite file: the account, certificates, orders in progress, failures. It contains private keys.
 
 import type { Database } from 'bun:sqlite'
-import { TunnelError } from '../errors.ts'
+import { messageOf, TunnelError } from '../errors.ts'
 import type {
   CertificateStore,
   OrderLimits,
@@ -55,7 +55,10 @@ export class SqliteCertificates implements CertificateStore {
   readonly #authority: string
   readonly #path: string
 
-  /** `authority`: the URL of its directory. Certificates of other authorities stay in the file and are not seen. */
+  /**
+   * Opens the file. `authority`: the URL of its directory. Certificates of other authorities stay in the file and are
+   * ignored.
+   */
   constructor(path: string, authority: string) {
     this.#path = path
     this.#authority = authority
@@ -192,7 +195,10 @@ export class SqliteCertificates implements CertificateStore {
     this.#attempt(() => this.#database.close())
   }
 
-  /** When one more is allowed; `undefined`: now. The last but `limit` of them has to leave the window. */
+  /**
+   * Returns when one more is allowed; `undefined` for now. All but `limit` - 1 of the last ones must have left the
+   * window.
+   */
   #freeAt(
     condition: string,
     limit: number,
@@ -223,7 +229,10 @@ export class SqliteCertificates implements CertificateStore {
     return this.#attempt(() => this.#database.query(sql).all(this.#authority, ...values) as Row[])
   }
 
-  /** Immediate: a transaction that reads first and writes later fails when another process wrote in between. */
+  /**
+   * Runs an immediate transaction: one that reads first and writes later would fail if another process wrote in
+   * between.
+   */
   #transaction<Result>(body: () => Result): Result {
     return this.#attempt(() => this.#database.transaction(body).immediate())
   }
@@ -233,8 +242,7 @@ export class SqliteCertificates implements CertificateStore {
       return body()
     } catch (cause) {
       if (cause instanceof TunnelError) throw cause
-      const reason = cause instanceof Error ? cause.message : String(cause)
-      throw new TunnelError('STORE_FAILED', `${this.#path} cannot be used: ${reason}.`, { cause })
+      throw new TunnelError('STORE_FAILED', `${this.#path} cannot be used: ${messageOf(cause)}.`, { cause })
     }
   }
 }

@@ -1,7 +1,7 @@
-// Webhooks that wait for their client, in a SQLite file.
+// The stored webhooks in a SQLite file.
 
 import type { Database } from 'bun:sqlite'
-import { TunnelError } from '../errors.ts'
+import { messageOf, optionInvalid, TunnelError } from '../errors.ts'
 import type { Box, BoxBounds, InboxStore, Keeping, KeptWebhook, NewWebhook, Waiting } from '../inbox.ts'
 import { openPrivateDatabase } from './private-database.ts'
 
@@ -21,12 +21,14 @@ const SCHEMA = `
     primary key (owner, name, key)
   ) strict, without rowid;
   create index if not exists knownAge on known (receivedMs);
+  create index if not exists boxesOf on boxes (owner, seenMs);
+  create index if not exists knownOf on known (owner, receivedMs);
 `
 /** The size of a row without its head and body. */
 const ROW_BYTES = 200
 /**
- * Of each owner and name, and of each sender there; the sender '' is all of them. Counting rows for each webhook would take longer with
- * each. Counted again by each process that opens the file.
+ * The sums for each owner and name, and for each sender there; the sender '' is the total. Counting rows for each
+ * webhook would get slower with their number. Each process that opens the file counts again.
  */
 const SUMS = `
   create table if not exists sums (
@@ -39,17 +41,12 @@ const SUMS = `
   insert into sums select sender, name, owner, count(*), sum(length(body) + length(head) + ${ROW_BYTES}) from webhooks
     where sender <> '' group by sender, name, owner;
 `
-/** A file of before there were senders. */
-const SENDER = "alter table webhooks add column sender text not null default ''"
-
-/** Of one owner: names are cheap, and each box stays for days after its client has left. */
+/** The maximum number of boxes of one owner: names are cheap, and each box stays for days after its client left. */
 const MAX_BOXES_OF_OWNER = 1_000
-/** Ids of one owner. The store forgets the oldest above that: an owner cannot fill the disk by sending and fetching. */
+/**
+ * The maximum number of ids of one owner. Above it, the oldest are forgotten, so that an owner cannot fill the disk.
+ */
 const MAX_KNOWN_OF_OWNER = 100_000
-const INDEXES = `
-  create index if not exists boxesOf on boxes (owner, seenMs);
-  create index if not exists knownOf on known (owner, receivedMs);
-`
 
 interface BoxRow {
   readonly name: string
@@ -68,11 +65,11 @@ type Sender = Pick<NewWebhook, 'sender' | 'owner' | 'name'>
 
 const NOTHING: Sum = { requests: 0, bytes: 0 }
 
-/** In one file, with mode 0600. Throws `OPTION_INVALID` when the file cannot be used. */
+/** The inbox in one file with mode 0600. Throws `OPTION_INVALID` if the file cannot be used. */
 export class SqliteInbox implements InboxStore {
   readonly #database: Database
   readonly #maxKnown: number
-  /** Ids by owner since its oldest were looked for. */
+  /** The number of new ids by owner since the oldest were last removed. */
   readonly #newKnown = new Map<string, number>()
   #version = 0
 
@@ -80,18 +77,11 @@ export class SqliteInbox implements InboxStore {
     this.#maxKnown = maxKnown
     try {
       this.#database = openPrivateDatabase(path, { version: 1, schema: SCHEMA, synchronous: 'normal' })
-      this.#database
-        .transaction(() => {
-          const hasSenders = "select 1 from pragma_table_info('webhooks') where name = 'sender'"
-          if (this.#one(hasSenders) === undefined) this.#database.run(SENDER)
-          this.#database.run(`${INDEXES}; ${SUMS}`)
-        })
-        .immediate()
+      this.#database.transaction(() => this.#database.run(SUMS)).immediate()
       this.hasChanged()
     } catch (cause) {
       if (cause instanceof TunnelError) throw cause
-      const reason = cause instanceof Error ? cause.message : String(cause)
-      throw new TunnelError('OPTION_INVALID', `The inbox ${path} cannot be used: ${reason}.`, { cause })
+      throw optionInvalid(`The inbox ${path} cannot be used: ${messageOf(cause)}.`, { cause })
     }
   }
 
@@ -114,7 +104,7 @@ export class SqliteInbox implements InboxStore {
         .run(name, owner, paths.join('\n'), status, nowMs)
       const gone = `delete from boxes where name in (
         select name from boxes where owner = ? order by seenMs desc limit -1 offset ${MAX_BOXES_OF_OWNER}) returning name`
-      // The column that was asked for.
+      // The selected column.
       return (this.#database.query(gone).all(owner) as { name: string }[]).map(row => row.name)
     })
   }
@@ -136,7 +126,7 @@ export class SqliteInbox implements InboxStore {
         const bytes = one.body.length + one.head.length + ROW_BYTES
         const ownBytes = (byOwner.get(one.owner) ?? 0) + bytes
         const sentBytes = bySender.get(one.sender) ?? this.#bytesFrom(one.sender)
-        // Acknowledged webhooks stay: so there has to be room for other owners and senders before they come.
+        // Acknowledged webhooks are never dropped for others, so there must be room for other owners and senders.
         const isFull = Math.max(ownBytes, sentBytes) > freeBytes - bytes
         const outcome = isFull ? 'full' : this.#keep(one, bytes, bounds)
         if (outcome === 'kept') {
@@ -150,7 +140,7 @@ export class SqliteInbox implements InboxStore {
   }
 
   #bytesByOwner(): readonly { readonly owner: string; readonly bytes: number }[] {
-    // The columns that were asked for.
+    // The selected columns.
     return this.#database
       .query("select owner, sum(bytes) as bytes from sums where sender = '' group by owner")
       .all() as { owner: string; bytes: number }[]
@@ -161,7 +151,9 @@ export class SqliteInbox implements InboxStore {
     return this.#one<Sum>('select sum(bytes) as bytes from sums where sender = ?', sender)?.bytes ?? 0
   }
 
-  /** Its writes survive a power cut. Without it, what was delivered last may be delivered again then. */
+  /**
+   * Runs writes that survive a power cut. Without it, the last delivered webhooks could be delivered again after one.
+   */
   #durably<Outcome>(write: () => Outcome): Outcome {
     this.#database.run('pragma synchronous = full')
     try {
@@ -218,7 +210,7 @@ export class SqliteInbox implements InboxStore {
          where owner = ? and name = ? and path not in (${others}) order by id limit 1`,
       )
       .get(owner, name, ...exceptPaths)
-    // The columns that were asked for.
+    // The selected columns.
     return row === null ? undefined : { ...(row as KeptWebhook), key: undefined }
   }
 
@@ -238,13 +230,13 @@ export class SqliteInbox implements InboxStore {
 
   waiting(limit: number): readonly Waiting[] {
     const query = 'select name, owner from webhooks group by name, owner order by min(id) limit ?'
-    // The columns that were asked for.
+    // The selected columns.
     return this.#database.query(query).all(limit) as Waiting[]
   }
 
   ownersOf(name: string): readonly string[] {
     const query = "select owner from sums where sender = '' and name = ? and requests > 0"
-    // The column that was asked for.
+    // The selected column.
     return (this.#database.query(query).all(name) as { owner: string }[]).map(({ owner }) => owner)
   }
 
@@ -258,7 +250,7 @@ export class SqliteInbox implements InboxStore {
   counts(): ReadonlyMap<string, number> {
     const query =
       "select name, sum(requests) as requests from sums where sender = '' and requests > 0 group by name"
-    // The columns that were asked for.
+    // The selected columns.
     const rows = this.#database.query(query).all() as { name: string; requests: number }[]
     return new Map(rows.map(({ name, requests }) => [name, requests]))
   }
@@ -284,7 +276,7 @@ export class SqliteInbox implements InboxStore {
     this.#database.close()
   }
 
-  /** The first row, with the columns that were asked for. */
+  /** Returns the first row, with the selected columns. */
   #one<Row>(query: string, ...values: (string | number)[]): Row | undefined {
     return (this.#database.query(query).get(...values) as Row | null) ?? undefined
   }
@@ -297,7 +289,7 @@ export class SqliteInbox implements InboxStore {
            set requests = requests + excluded.requests, bytes = bytes + excluded.bytes`,
         )
         .run(whose, name, owner, requests, bytes)
-    // Senders are many.
+    // There are many senders, so empty rows are removed.
     const empty = 'delete from sums where sender = ? and name = ? and owner = ? and requests = 0'
     if (requests < 0) this.#database.query(empty).run(sender, name, owner)
   }

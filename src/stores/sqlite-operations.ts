@@ -1,13 +1,13 @@
-// Traffic and bans in a SQLite file. Written in one transaction every few seconds, and each ban at once.
+// Traffic and bans in a SQLite file. Traffic is written in one transaction every few seconds, and each ban at once.
 
 import type { Database } from 'bun:sqlite'
-import { TunnelError } from '../errors.ts'
+import { messageOf, optionInvalid, TunnelError } from '../errors.ts'
 import type { AuditEntry, AuditLog, Ban, OperationsStore, Span, Traffic } from '../operations.ts'
 import { openPrivateDatabase } from './private-database.ts'
 
 const DAY_MS = 86_400_000
 
-/** How long a row of each span is, and how long rows are kept. */
+/** The length of a row of each span, and how long rows are stored. */
 const SPANS: Readonly<
   Record<Span, { readonly number: number; readonly ms: number; readonly keptMs: number }>
 > = {
@@ -24,6 +24,10 @@ const SCHEMA = `
     span integer not null, atMs integer not null, tunnel text not null, requests integer not null,
     errors integer not null, bytesIn integer not null, bytesOut integer not null, primary key (span, atMs, tunnel)
   ) strict, without rowid;
+  create table latency (
+    span integer not null, atMs integer not null, tunnel text not null, bucket integer not null, requests integer not null,
+    primary key (span, atMs, tunnel, bucket)
+  ) strict, without rowid;
   create table ban (
     id integer primary key autoincrement, kind text not null, value text not null, reason text not null,
     sinceMs integer not null, untilMs integer
@@ -32,14 +36,6 @@ const SCHEMA = `
     id integer primary key autoincrement, atMs integer not null, action text not null, actor text not null,
     subject text not null, detail text
   ) strict;
-`
-
-/** Requests by bucket of their duration. A file of a version that did not measure it gets the table when it is opened. */
-const LATENCY = `
-  create table if not exists latency (
-    span integer not null, atMs integer not null, tunnel text not null, bucket integer not null, requests integer not null,
-    primary key (span, atMs, tunnel, bucket)
-  ) strict, without rowid
 `
 
 interface LatencyRow {
@@ -51,15 +47,17 @@ interface LatencyRow {
 type BanRow = Omit<Ban, 'untilMs'> & { readonly untilMs: number | null }
 type AuditRow = Omit<AuditEntry, 'detail'> & { readonly detail: string | null }
 
-/** In one file, with mode 0600; `:memory:` keeps nothing. Throws `OPTION_INVALID` when the file cannot be used. */
+/**
+ * The store in one file with mode 0600; `:memory:` stores nothing. Throws `OPTION_INVALID` if the file cannot be
+ * used.
+ */
 export class SqliteOperations implements OperationsStore, AuditLog {
   readonly #database: Database
 
   constructor(path: string) {
     try {
-      // A ban that was acknowledged is there after a power cut.
+      // An acknowledged ban survives a power cut.
       this.#database = openPrivateDatabase(path, { version: 1, schema: SCHEMA, synchronous: 'full' })
-      this.#database.run(LATENCY)
     } catch (cause) {
       throw failed(path, cause)
     }
@@ -124,7 +122,7 @@ export class SqliteOperations implements OperationsStore, AuditLog {
     const found = new Map<number, number[]>()
     for (const { atMs, bucket, requests } of rows) {
       const buckets = found.get(atMs) ?? []
-      // Up to the last one that has any.
+      // Up to the last bucket with any.
       while (buckets.length < bucket) buckets.push(0)
       buckets.push(requests)
       found.set(atMs, buckets)
@@ -151,7 +149,7 @@ export class SqliteOperations implements OperationsStore, AuditLog {
   }
 
   version(): number {
-    // The pragma always responds with one row; it does not count what this connection writes.
+    // The pragma always returns one row. It does not count writes of this connection.
     const row = this.#database.query('pragma data_version').get() as { data_version: number }
     return row.data_version
   }
@@ -192,6 +190,5 @@ export class SqliteOperations implements OperationsStore, AuditLog {
 
 function failed(path: string, cause: unknown): TunnelError {
   if (cause instanceof TunnelError) return cause
-  const reason = cause instanceof Error ? cause.message : String(cause)
-  return new TunnelError('OPTION_INVALID', `The file ${path} cannot be used: ${reason}.`, { cause })
+  return optionInvalid(`The file ${path} cannot be used: ${messageOf(cause)}.`, { cause })
 }

@@ -1,7 +1,7 @@
 // Tokens in a SQLite file, which the server reads while a command writes.
 
 import type { Database } from 'bun:sqlite'
-import { TunnelError } from '../errors.ts'
+import { messageOf, optionInvalid } from '../errors.ts'
 import type { KeptToken, TokenScope, TokenStore } from '../tokens.ts'
 import { openPrivateDatabase } from './private-database.ts'
 
@@ -21,7 +21,7 @@ interface Row {
   readonly scope: string
 }
 
-/** In one file, with mode 0600. Throws `OPTION_INVALID` when the file cannot be used. */
+/** The tokens in one file with mode 0600. Throws `OPTION_INVALID` if the file cannot be used. */
 export class SqliteTokens implements TokenStore {
   readonly #path: string
   readonly #database: Database
@@ -40,7 +40,7 @@ export class SqliteTokens implements TokenStore {
       ...row,
       ...(expiresAtMs !== null && { expiresAtMs }),
       ...(lastUsedAtMs !== null && { lastUsedAtMs }),
-      // Written by add(); the policy checks what it says.
+      // Written by add(). The policy checks its content.
       scope: JSON.parse(scope) as TokenScope,
     }))
   }
@@ -73,7 +73,7 @@ export class SqliteTokens implements TokenStore {
   }
 
   version(): number {
-    // The number that SQLite counts for this connection: commits of others, and not its own.
+    // SQLite's number for this connection, which counts the commits of others.
     const row = this.#attempt(() =>
       this.#database.query<{ data_version: number }, []>('pragma data_version').get(),
     )
@@ -84,7 +84,8 @@ export class SqliteTokens implements TokenStore {
   isShared(): boolean {
     this.#database.run('pragma busy_timeout = 0')
     try {
-      // SQLite gives up the write-ahead log only for the one connection that is left. The next that opens the file takes it up again.
+      // SQLite only leaves the write-ahead log for the last connection. The next one that opens the file turns it on
+      // again.
       this.#database.run('pragma journal_mode = delete')
       return false
     } catch {
@@ -104,8 +105,7 @@ export class SqliteTokens implements TokenStore {
     try {
       return work()
     } catch (cause) {
-      const reason = cause instanceof Error ? cause.message : String(cause)
-      throw new TunnelError('OPTION_INVALID', `The file of tokens ${this.#path} cannot be used: ${reason}.`, {
+      throw optionInvalid(`The file of tokens ${this.#path} cannot be used: ${messageOf(cause)}.`, {
         cause,
       })
     }

@@ -1,4 +1,4 @@
-// The first bytes of a TLS connection: the name the visitor asks for (SNI), read without decrypting or replying.
+// Reads the requested name (SNI) from the first bytes of a TLS connection, without decrypting or replying.
 //
 //   record      │ 22 │ 3, any │ length │ fragment of the handshake … │   the hello may lie in several records,
 //   handshake   │ 1 │ length, 3 bytes │ hello │                         and a record in several reads
@@ -13,20 +13,21 @@ export type HelloVerdict =
   /** All bytes so far may begin a hello. */
   | { readonly kind: 'more' }
   /**
-   * The name in lower case, without a dot at its end, with the protocols that ALPN offers, in its order; none without ALPN.
-   * `protocols`: what ALPN offers, in its order; empty without ALPN.
+   * The name in lower case, without a dot at its end. `protocols`: those that ALPN offers, in its order; empty
+   * without ALPN.
    */
   | { readonly kind: 'name'; readonly name: string; readonly protocols: readonly string[] }
-  /** A valid hello that names no host, or an address in place of one. */
+  /** A valid hello without a host name, or with an address in place of one. */
   | { readonly kind: 'nameless'; readonly protocols: readonly string[] }
   /** The bytes are not TLS. */
   | { readonly kind: 'foreign' }
-  /** The bytes begin like TLS, but are not a hello that we understand completely. `reason` is for a log. */
+  /** The bytes begin like TLS, but are not a hello that this reader understands completely. `reason` is for a log. */
   | { readonly kind: 'invalid'; readonly reason: string }
 
 /**
- * The maximum size of a hello with its record headers. Browsers with post-quantum keys send up to 2 KB, in two segments; a
- * session ticket can add a few. 16 KiB is what one record may hold, and where BoringSSL and nginx's preread stop as well.
+ * The maximum size of a hello with its record headers. Browsers with post-quantum keys send up to 2 KB in two
+ * segments; a session ticket can add a few. One record can hold 16 KiB, which is also the limit of BoringSSL and
+ * nginx's preread.
  */
 export const MAX_HELLO_BYTES = 16_384
 
@@ -41,20 +42,20 @@ const MORE: HelloVerdict = { kind: 'more' }
 const FOREIGN: HelloVerdict = { kind: 'foreign' }
 
 /**
- * Reads one hello, however its bytes were cut. Never throws. It keeps a copy for itself: who passes the connection on
- * keeps what it gave, `MAX_HELLO_BYTES` and the last read at most.
+ * Reads one hello, however its bytes were divided. Never throws. It has a copy of its own: a caller that passes the
+ * connection on must keep the bytes it gave, `MAX_HELLO_BYTES` and the last read at most.
  */
 export class ClientHelloReader {
-  /** The handshake message, put together from the records. */
+  /** The handshake message, collected from the records. */
   readonly #hello: ByteBuffer = new ByteBuffer()
   readonly #header: Uint8Array = new Uint8Array(RECORD_HEADER_BYTES)
   #headerLength = 0
-  /** Bytes of the current record still to come. */
+  /** The number of bytes of the current record still to come. */
   #recordLeft = 0
-  /** Bytes taken so far, record headers included. */
+  /** The number of bytes so far, record headers included. */
   #taken = 0
 
-  /** Takes the next bytes. After any verdict but `more` the reader is of no more use. */
+  /** Takes the next bytes. After any verdict but `more`, the reader cannot be used again. */
   receive(bytes: Uint8Array): HelloVerdict {
     let at = 0
     while (at < bytes.length) {
@@ -75,10 +76,10 @@ export class ClientHelloReader {
     const index = this.#headerLength++
     this.#header[index] = byte
     this.#taken++
-    // Bytes that begin as TLS and then differ are broken TLS.
+    // Bytes that begin like TLS and then differ are invalid TLS.
     if (index === 0 && byte !== HANDSHAKE)
       return this.#isFirstRecord ? FOREIGN : invalid('another record comes within the hello')
-    // The minor version says nothing (RFC 8446, 5.1).
+    // The minor version has no meaning (RFC 8446 section 5.1).
     if (index === 1 && byte !== 3)
       return this.#isFirstRecord ? FOREIGN : invalid('a record is of another version')
     if (this.#headerLength < RECORD_HEADER_BYTES) return undefined
@@ -102,22 +103,22 @@ export class ClientHelloReader {
     return readHello(new Bytes(this.#hello.all, HELLO_HEADER_BYTES, this.#hello.length))
   }
 
-  /** Bytes of the hello still to come; `undefined` before it has said how many it has. */
+  /** The number of bytes of the hello still to come. `undefined` before its length is known. */
   get #missing(): number | undefined {
     const { all, length } = this.#hello
     return length < HELLO_HEADER_BYTES ? undefined : HELLO_HEADER_BYTES + readU24(all, 1) - length
   }
 
-  /** Whether the record ends with the hello at the latest: nothing may follow it there before the reply. */
+  /** Checks that the record ends with the hello at the latest. No data may follow it before the reply. */
   #checkRecord(): HelloVerdict | undefined {
     const missing = this.#missing
     if (missing === undefined) return undefined
-    // Early data is in records of its own.
+    // Early data comes in records of its own.
     if (missing < 0 || this.#recordLeft > missing) return invalid('a record goes on behind the hello')
     return this.#checkSize(missing)
   }
 
-  /** Refuses a hello if at least `announced` bytes are still to come and that is too much. */
+  /** Refuses a hello that needs at least `announced` more bytes, if that is too many. */
   #checkSize(announced: number): HelloVerdict | undefined {
     if (this.#taken + announced <= MAX_HELLO_BYTES) return undefined
     return invalid(`the hello is longer than ${MAX_HELLO_BYTES} bytes`)
@@ -174,21 +175,24 @@ function readExtensions(extensions: Bytes): HelloVerdict {
     : { kind: 'name', name, protocols }
 }
 
-/** A host name; empty for an address, which is not a name; `undefined` for anything else than one of the two. */
+/** Returns a host name; empty for an address, which is not a name; `undefined` for anything else. */
 function readServerName(body: Bytes): string | undefined {
   const list = body.vector(2)
   const type = list.byte()
   const value = list.vector(2)
-  // One name of each type, and there is only one type.
+  // The list may have one name of each type, and only one type exists.
   if (body.isBroken || body.size > 0 || list.isBroken || list.size > 0 || type !== 0) return undefined
   const text = value.text().toLowerCase()
-  // RFC 6066 has neither addresses nor a last dot; clients that send them mean no harm.
+  // RFC 6066 allows neither addresses nor a trailing dot. Clients that send them do so without intent.
   if (parseIp(text) !== undefined) return ''
   const name = text.endsWith('.') ? text.slice(0, -1) : text
   return name.length <= 253 && name.split('.').every(label => LABEL.test(label)) ? name : undefined
 }
 
-/** Underscores are not host name, but people have them in DNS: as for the Host of HTTP. */
+/**
+ * A pattern for a label. Underscores are not allowed in host names, but some DNS names have them, as in the Host of
+ * HTTP.
+ */
 const LABEL = /^[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?$/
 
 function readProtocols(body: Bytes): readonly string[] | undefined {
@@ -203,7 +207,7 @@ function readProtocols(body: Bytes): readonly string[] | undefined {
   return protocols
 }
 
-/** A place in bytes[at, end). Reading beyond the end gives nothing and is remembered. */
+/** A position in bytes[at, end). Reading beyond the end returns nothing and is remembered. */
 class Bytes {
   isBroken = false
   readonly #bytes: Uint8Array
@@ -216,7 +220,6 @@ class Bytes {
     this.#end = end
   }
 
-  /** Bytes left. */
   get size(): number {
     return this.#end - this.#at
   }
@@ -233,7 +236,7 @@ class Bytes {
     if (this.#has(count)) this.#at += count
   }
 
-  /** Returns the bytes that follow a length of one or two bytes. */
+  /** Returns the bytes after a length of one or two bytes. */
   vector(lengthBytes: 1 | 2): Bytes {
     const length = lengthBytes === 1 ? this.byte() : this.u16()
     const start = this.#at
@@ -241,7 +244,7 @@ class Bytes {
     return new Bytes(this.#bytes, start, this.#at)
   }
 
-  /** Each byte as the character of its number. */
+  /** Returns text with one character for each byte. */
   text(): string {
     return String.fromCharCode(...this.#bytes.subarray(this.#at, this.#end))
   }
@@ -263,17 +266,17 @@ function readU24(bytes: Uint8Array, at: number): number {
 
 // ── Answering without speaking TLS ─────────────────────────────────────────────────────────────────────────────
 
-/** An unencrypted fatal alert, as a reply to a hello: then the connection closes (RFC 8446 section 6). */
+/** Returns an unencrypted fatal alert, as a reply to a hello. The connection must then close (RFC 8446 section 6). */
 function fatalAlert(description: number): Uint8Array {
   return Uint8Array.of(21, 3, 3, 0, 2, 2, description)
 }
 
-/** No host of this name here, or no name was given: `unrecognized_name`, 112. A new array each time. */
+/** Returns the alert `unrecognized_name` (112), in a new array: no host of this name is here, or no name was given. */
 export function unrecognizedNameAlert(): Uint8Array {
   return fatalAlert(112)
 }
 
-/** The host is known, but it has no client now: `internal_error`, 80. A new array each time. */
+/** Returns the alert `internal_error` (80), in a new array: the host is known, but has no client now. */
 export function internalErrorAlert(): Uint8Array {
   return fatalAlert(80)
 }

@@ -1,4 +1,5 @@
-// The control messages of the streams wire: JSON in CONTROL frames on stream 0. Parsed strictly, from either stranger.
+// The control messages of the streams wire: JSON in CONTROL frames on stream 0. Both ends parse them strictly,
+// because neither trusts the other.
 
 import type { ErrorCode } from '../errors.ts'
 import { ERRORS } from '../errors.ts'
@@ -13,61 +14,63 @@ interface RegisterApp {
   readonly wishes?: Wishes
 }
 
-/** Requests below a path that go to an origin of their own. */
+/** A path whose requests go to an origin of their own. */
 export interface RegisterRoute extends RegisterApp {
-  /** The path: `/api` means `/api`, `/api?…` and all of `/api/`. */
+  /** The path: `/api` matches `/api`, `/api?…` and everything below `/api/`. */
   readonly path: string
-  /** The protocol of its app, as for the tunnel's own. Without it: HTTP/1.1. */
+  /** The protocol of the route's app, as for the tunnel's own. Absent: HTTP/1.1. */
   readonly protocol?: 'h2c' | 'h2'
 }
 
-/** The sign-in method which visitors are spread over the clients that share a name. */
+/** How visitors are distributed among the clients that share a name. */
 export type Affinity = 'none' | 'cookie' | 'address' | 'all'
 
-/** The response that the visitor gets from a pool where all clients get a copy: `first`, the label of a client, or a status. */
+/** The response for the visitor in a pool where all clients get a copy: `first`, the label of a client, or a status. */
 export type PoolResponse = string | number
 
-/** A message to the server: requests a tunnel. The reply is `granted` or `refused` with the same `ref`. */
+/** A message to the server that requests a tunnel. The reply is `granted` or `refused` with the same `ref`. */
 export interface Register extends RegisterApp {
   readonly type: 'register'
-  /** The client's own number for this tunnel; unique among its registrations. */
+  /** The client's own number for this tunnel, unique among its registrations. */
   readonly ref: number
   /**
-   * The kind. `connect`: the client is the other end of a private service, and has no tunnel. `unknown` is one of a newer version; it is
-   * refused, and the session continues.
+   * The kind of tunnel. `connect`: the client is the connecting end of a private service, and gets no tunnel.
+   * `unknown`: a kind of a newer version, which is refused without ending the session.
    */
   readonly kind: GrantedKind | 'connect' | 'unknown'
-  /** The requested name of an `http` or `tls` tunnel; of a private service such as `tcp:db`. The others have none. */
+  /**
+   * The requested name of an `http` or `tls` tunnel, or of a private service such as `tcp:db`. Other kinds have none.
+   */
   readonly name?: string
-  /** The requested public port of a `tcp` or `udp` tunnel; without it, or with 0, any of the server's range. */
+  /** The requested public port of a `tcp` or `udp` tunnel. Absent or 0: any of the server's range. */
   readonly port?: number
-  /** The secret of an earlier grant of the same name or port: proves that it is the same holder. */
+  /** The secret of an earlier grant of the same name or port, which proves the same client. */
   readonly resume?: string
-  /** A token for this tunnel alone, instead of that of the connection. */
+  /** A token for this tunnel alone, in place of the connection's. */
   readonly token?: string
-  /** The paths of an `http` tunnel with origins of their own, in the order of their tunnel numbers. */
+  /** The paths of an `http` tunnel with origins of their own. Their order is that of their tunnel numbers. */
   readonly routes?: readonly RegisterRoute[]
-  /** Whether the names below this one also belong to the `http` or `tls` tunnel. */
+  /** Whether names below this one also belong to the `http` or `tls` tunnel. */
   readonly wildcard?: boolean
   /** The names below a wildcard tunnel that may have certificates, as labels before the name. */
   readonly hosts?: readonly string[]
-  /** The whole host names of an `http` or `tls` tunnel outside of the server's domains. */
+  /** The custom domains of an `http` or `tls` tunnel: whole host names outside of the server's domains. */
   readonly hostNames?: readonly string[]
-  /** The HTTP/2 of the app of an `http` tunnel: unencrypted (`h2c`) or over TLS (`h2`). Without it: HTTP/1.1. */
+  /** How the app of an `http` tunnel speaks HTTP/2: unencrypted (`h2c`) or over TLS (`h2`). Absent: HTTP/1.1. */
   readonly protocol?: 'h2c' | 'h2'
-  /** The paths of an `http` tunnel whose webhooks the server stores while no client is there. */
+  /** The paths of an `http` tunnel whose webhooks the server stores while no client is connected. */
   readonly inbox?: InboxWish
-  /** Shares the name or port with other clients that ask for the same; says how visitors are spread. */
+  /** How visitors are spread over the clients that share the name or port. Without it, nothing is shared. */
   readonly pool?: Affinity
-  /** The response that the visitor gets, with `all`. Without it: `first`. */
+  /** The response for the visitor, with `all`. Absent: `first`. */
   readonly poolResponse?: PoolResponse
-  /** The name that the client gives itself, with `all`. */
+  /** The name that the client chose for itself, with `all`. */
   readonly poolLabel?: string
-  /** The version of the PROXY protocol header before each connection to the origin, for `tcp` and `tls`. */
+  /** The version of the PROXY header before each connection to the origin, for `tcp` and `tls`. */
   readonly proxyProtocol?: 1 | 2
   /**
-   * The guard of the tunnel. The server's plugins check its content. The kind of such a message begins with `guarded-`: a
-   * server without guards refuses it, instead of serving without a guard.
+   * The guard of the tunnel, whose content the server's plugins check. The kind of such a message begins with
+   * `guarded-`, so a server that does not know guards refuses it instead of serving without one.
    */
   readonly guard?: GuardFields
 }
@@ -77,38 +80,43 @@ export type Wishes = Readonly<Record<string, unknown>>
 
 /** The webhooks that a server stores while their client is away. */
 export interface InboxWish {
-  /** The paths: `/hooks/github`, or `/hooks/*` for all below. */
+  /** The paths: `/hooks/github`, or `/hooks/*` for everything below. */
   readonly paths: readonly string[]
-  /** The status that their sender gets. */
+  /** The status that the sender of a webhook gets. */
   readonly status: number
 }
 
-/** A guard, not looked into. */
+/** A guard, whose fields this file does not check. */
 export type GuardFields = Readonly<Record<string, unknown>>
 
-/** A message to the server: replaces the guard of a tunnel of this client. */
+/** A message to the server that replaces the guard of a tunnel of this client. */
 export interface Guarded {
   readonly type: 'guard'
   readonly tunnel: number
   readonly guard: GuardFields
 }
 
-/** A message to the server: says whether the origin can serve visitors. Until it says otherwise it can. */
+/** A message to the server that says whether the origin can serve visitors. Before the first one, it can. */
 export interface Health {
   readonly type: 'health'
   readonly tunnel: number
   readonly isHealthy: boolean
 }
 
-/** A message to the server: turns reports of visitors on or off. */
+/** A message to the server that turns reports of visitors on or off. */
 export interface Watch {
   readonly type: 'watch'
   readonly on: boolean
-  /** The number of requests per second that are reported one by one; the others are counted. Without it: all one by one. */
+  /**
+   * The number of requests per second that are reported one by one; the others are counted. Absent: all are reported.
+   */
   readonly rate?: number
 }
 
-/** A message to the server: releases a tunnel; its name is free at once, and open streams continue until `released`. */
+/**
+ * A message to the server that releases a tunnel. Its name is free at once, and open streams continue until
+ * `released`.
+ */
 export interface Release {
   readonly type: 'release'
   readonly tunnel: number
@@ -125,29 +133,32 @@ export interface Linked {
 /** A message to the server: the client opens no trunk. */
 export interface NoTrunk {
   readonly type: 'no-trunk'
-  /** The milliseconds until the server may ask again; without it: never in this session. */
+  /** The milliseconds until the server may ask again. Absent: never in this session. */
   readonly retryMs?: number
 }
 
-/** A message to the server: the client puts nothing more on this link; the server closes it once it needs it no longer. */
+/**
+ * A message to the server: the client puts nothing more on this link. The server closes it when it does not need it
+ * any more.
+ */
 export interface LinkRetired {
   readonly type: 'link-retired'
   readonly link: number
 }
 
-/** A message to the client: the server has a large transfer, and would use another link. */
+/** A message to the client: the server has a large transfer and could use another link. */
 export interface LinkWanted {
   readonly type: 'link-wanted'
 }
 
-/** A message to the client: the server would begin lanes, and has no link for them. */
+/** A message to the client: the server could begin lanes, and has no link for them. */
 export interface TrunkWanted {
   readonly type: 'trunk-wanted'
 }
 
 /**
- * A message to the client: later bytes of this stream come as that lane of that link, and the server expects the responses
- * there. Later frames of either side on the stream follow the lane's last word.
+ * A message to the client: later bytes of this stream arrive as that lane of that link, and the responses are
+ * expected there. Later frames of the stream come after the lane's last message.
  */
 export interface LaneBegun {
   readonly type: 'lane'
@@ -156,27 +167,27 @@ export interface LaneBegun {
   readonly lane: number
 }
 
-/** A message to the client: the tunnel is live. */
+/** A message to the client: the tunnel is granted. */
 export interface Granted {
   readonly type: 'granted'
   readonly ref: number
-  /** The number that OPEN frames name; those of its routes follow it. */
+  /** The number of the tunnel in OPEN frames. The numbers of its routes follow it. */
   readonly tunnel: number
-  /** The name: its subdomain, or kind and port, as in `tcp-20000`. */
+  /** The name: the subdomain; for ports, kind and number as in `tcp-20000`. */
   readonly name: string
   /** The public port of a `tcp` or `udp` tunnel. */
   readonly port?: number
   readonly url: string
-  /** Proves the same holder after a reconnect. Never shown, never logged. */
+  /** The secret that proves the same client after a reconnect. Never show or log it. */
   readonly resume: string
-  /** Opens links of this session; absent when the server takes none. */
+  /** The secret that opens links of this session. Absent if the server takes none. */
   readonly linkSecret?: string
   /**
-   * The parts of `register` that are in force. A server that does not know one leaves it out, and the client then releases
-   * the tunnel: without its guard, for example, everybody could visit.
+   * The features of `register` that the server applies. It leaves out those that it does not know, and the client
+   * then releases the tunnel: without its guard, for example, everybody could visit.
    */
   readonly features?: readonly string[]
-  /** The protocol of `register`, if the server speaks it to the app. */
+  /** The protocol of `register`, if the server uses it with the app. */
   readonly protocol?: 'h2c' | 'h2'
 }
 
@@ -198,15 +209,15 @@ export interface Revoked {
   readonly message: string
 }
 
-/** A message to the client: a released tunnel has no visitor left, and no OPEN names it again. */
+/** A message to the client: a released tunnel has no visitor left, and no later OPEN names it. */
 export interface Released {
   readonly type: 'released'
   readonly tunnel: number
 }
 
 /**
- * A message to the client: visitors do not reach one of the tunnel's hosts. The tunnel stays. At most once a minute for each
- * host.
+ * A message to the client: visitors do not reach one of the tunnel's hosts. The tunnel stays. Sent at most once a
+ * minute for each host.
  */
 export interface HostTroubled {
   readonly type: 'host-troubled'
@@ -233,11 +244,11 @@ export interface RequestReport {
   readonly path: string
   /** Address of the visitor. */
   readonly visitor?: string
-  /** The time at the server before it was sent to the client. */
+  /** The time in milliseconds at the server before the request was sent to the client. */
   readonly waitedMs?: number
 }
 
-/** A message to a watching client: the app accepted a WebSocket; the response report comes when that closes. */
+/** A message to a watching client: the app accepted a WebSocket. The response report follows when that closes. */
 export interface SwitchedReport {
   readonly type: 'switched'
   readonly id: number
@@ -257,7 +268,7 @@ export interface ResponseReport {
   readonly reason?: string
 }
 
-/** Requests that were not reported one by one. The first four numbers are those since the last such report. */
+/** The requests that were not reported one by one. The first three numbers count since the last such report. */
 export interface UnreportedRequests {
   readonly started: number
   /** The number of requests that ended. */
@@ -270,17 +281,17 @@ export interface UnreportedRequests {
   readonly inFlight: number
 }
 
-/** A message to a client that watches with a rate: the requests beyond it. */
+/** A message to a client that watches with a rate: the requests above it. */
 export interface RequestsReport extends UnreportedRequests {
   readonly type: 'requests'
 }
 
-/** A message to a watching client: a visitor's raw connection was forwarded to the origin. */
+/** A message to a watching client: a visitor's raw connection was sent to the origin. */
 export interface VisitorConnectedReport {
   readonly type: 'visitor-connected'
   readonly id: number
   readonly tunnel: number
-  /** The address. Empty if the system does not know it any more. */
+  /** The address. Empty if the system no longer knows it. */
   readonly remoteAddress: string
   readonly remotePort: number
 }
@@ -296,15 +307,18 @@ export interface VisitorDisconnectedReport {
   readonly error?: ErrorCode
 }
 
-/** Client to server: connections came to the other end of a private service, and the server opens a stream for each. */
+/**
+ * A message to the server: connections came to the connecting end of a private service, and the server opens a stream
+ * for each.
+ */
 export interface Dial {
   readonly type: 'dial'
   readonly tunnel: number
-  /** 1 to `MAX_DIALS`. */
+  /** The number of connections: 1 to `MAX_DIALS`. */
   readonly count: number
 }
 
-/** Most connections that one message asks for. */
+/** The maximum number of connections in one message. */
 export const MAX_DIALS = 16
 
 export type ClientMessage =
@@ -334,17 +348,20 @@ export type ServerMessage =
   | VisitorConnectedReport
   | VisitorDisconnectedReport
 
-/** Paths of one tunnel with origins of their own. */
+/** The maximum number of paths of one tunnel with origins of their own. */
 export const MAX_ROUTES = 32
 
 const encoder = new TextEncoder()
 const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 
-/** The maximum length of a visitor's method in a report. JSON may need six bytes for each, and it must fit one frame. */
+/**
+ * The maximum length of a visitor's method in a report. JSON may need six bytes for each character, and a message
+ * must fit in one frame.
+ */
 const MAX_METHOD_CHARS = 64
 const MAX_PATH_CHARS = 8192
 
-/** A message as the payload of one CONTROL frame. */
+/** Encodes a message as the payload of one CONTROL frame. */
 export function encodeControl(message: ClientMessage | ServerMessage): Uint8Array {
   if (message.type === 'register' && message.guard !== undefined)
     return encoder.encode(JSON.stringify({ ...message, kind: `${GUARDED}${message.kind}` }))
@@ -359,7 +376,7 @@ export function encodeControl(message: ClientMessage | ServerMessage): Uint8Arra
   return encoder.encode(JSON.stringify(fitting))
 }
 
-/** A message of a client; `undefined` for one that breaks the protocol, `'unknown'` for a type of a newer version. */
+/** Parses a message of a client. `undefined` if it breaks the protocol, `'unknown'` for a type of a newer version. */
 export function parseClientMessage(json: Uint8Array): ClientMessage | 'unknown' | undefined {
   const fields = parseFields(json)
   if (fields === undefined) return undefined
@@ -367,9 +384,9 @@ export function parseClientMessage(json: Uint8Array): ClientMessage | 'unknown' 
   return isKey(CLIENT_MESSAGES, fields.type) ? CLIENT_MESSAGES[fields.type](fields) : 'unknown'
 }
 
-/** The length of a label with `tcp:` or `udp:` before it. */
+/** The maximum length of a label with `tcp:` or `udp:` before it. */
 const MAX_NAME_CHARS = 67
-/** The text before the kind of a guarded tunnel. */
+/** The prefix of the kind of a guarded tunnel. */
 const GUARDED = 'guarded-'
 
 function parseRegister(given: Record<string, unknown>): Register | undefined {
@@ -419,7 +436,7 @@ const isTable = (value: unknown): value is GuardFields =>
 /** The maximum number of hosts that a tunnel may name. */
 export const MAX_HOSTS = 100
 
-/** Labels of letters, digits and inner hyphens, with dots in between. */
+/** Whether the value is a list of hosts: labels of letters, digits and inner hyphens, with dots between them. */
 export function isHosts(value: unknown): value is readonly string[] {
   if (!Array.isArray(value) || value.length > MAX_HOSTS) return false
   return value.every(
@@ -475,7 +492,7 @@ export function parseServerMessage(json: Uint8Array): ServerMessage | 'unknown' 
 
 const isNumber32 = (value: unknown): value is number => isCount(value) && value < 0x1_0000_0000
 
-/** The fields of a JSON object, in one without a prototype: `__proto__` is then a name like any other. */
+/** Returns the fields of a JSON object, without a prototype: `__proto__` is then a name like any other. */
 function parseFields(json: Uint8Array): ({ readonly type: string } & Record<string, unknown>) | undefined {
   if (json.length > MIN_LOOKED_THROUGH_BYTES && isTooDeep(json)) return undefined
   try {
@@ -489,14 +506,17 @@ function parseFields(json: Uint8Array): ({ readonly type: string } & Record<stri
   }
 }
 
-/** Levels of a message; those of today have three. Parsing 30,000 levels takes milliseconds and much stack. */
+/**
+ * The maximum depth of a message; current ones have three levels. Parsing 30,000 levels takes milliseconds and much
+ * stack.
+ */
 const MAX_DEPTH = 16
-/** The minimum length that is searched for depth. Shorter messages cannot cost much. */
+/** The length from which messages are checked for depth. Shorter ones cannot cost much. */
 const MIN_LOOKED_THROUGH_BYTES = 1_024
 const QUOTE = 0x22
 const BACKSLASH = 0x5c
 
-/** Whether objects and lists are nested too deeply. Of what is not JSON it says anything. */
+/** Whether objects and lists are nested too deeply. For text that is not JSON, the result means nothing. */
 function isTooDeep(json: Uint8Array): boolean {
   let depth = 0
   let isText = false
@@ -521,7 +541,7 @@ const isCount = (value: unknown): value is number => isAmount(value) && Number.i
 const isFeatures = (value: unknown): value is readonly string[] =>
   Array.isArray(value) && value.length <= 32 && value.every(one => isText(one, 32))
 
-/** Shown on terminals and written to logs: no control characters. */
+/** The text appears on terminals and in logs, so control characters are refused. */
 const isText = (value: unknown, most: number): value is string =>
   typeof value === 'string' &&
   value.length > 0 &&
@@ -529,16 +549,21 @@ const isText = (value: unknown, most: number): value is string =>
   value.search(CONTROL_CHARACTERS) < 0
 const isOptionalText = (value: unknown, most: number): value is string | undefined =>
   value === undefined || isText(value, most)
-/** Goes into a header line of the request: visible ASCII only, so that it cannot end the line. */
+/** The text goes into a header line of the request. Only visible ASCII is allowed, so that it cannot end the line. */
 const isHeaderText = (value: unknown): value is string | undefined =>
   value === undefined || (isText(value, 255) && /^[\x21-\x7e]+$/.test(value))
-/** Whether the value is a name of any server; ours grant a subdomain, kind and port, or a private name. */
+/**
+ * Whether the value may be a name that any server grants. Ours grants a subdomain, kind and port, or a private name.
+ */
 const isGrantedName = (value: unknown): value is string =>
   isText(value, MAX_NAME_CHARS) && /^[\x21-\x7e]+$/.test(value)
-/** A token of an issuer is long. */
+/** A token of an issuer may be long. */
 const isTokenText = (value: unknown): value is string | undefined =>
   value === undefined || (isText(value, 8_192) && /^[\x21-\x7e]+$/.test(value))
-/** Whether the value is a path as a request target has it: from a slash, without a query, without a slash at the end. */
+/**
+ * Whether the value is a path as in a request target: with a slash at its start, without a query, without a slash at
+ * its end.
+ */
 export const isRoutePath = (value: unknown): value is string =>
   typeof value === 'string' &&
   value.length <= 255 &&
@@ -550,14 +575,17 @@ const isPrivate = (kind: string): boolean => kind === 'private' || kind === 'con
 const isProtocol = (value: unknown): value is 'h2c' | 'h2' => value === 'h2c' || value === 'h2'
 const isAffinity = (value: unknown): value is Affinity =>
   value === 'none' || value === 'cookie' || value === 'address' || value === 'all'
-/** A name such as `anna`; `first` is none. */
+/** Whether the value is a name such as `anna`. `first` is reserved. */
 export const isPoolLabel = (value: unknown): value is string =>
   isText(value, 63) && /^[\w.-]+$/.test(value) && value !== 'first' && !/^\d+$/.test(value)
-/** A final status that says that all is well or that it was taken, as webhooks are acknowledged. */
+/** Whether the value is a final status of success, with which webhooks are acknowledged. */
 export const isPoolResponse = (value: unknown): value is PoolResponse =>
   value === 'first' || isPoolLabel(value) || (isCount(value) && value >= 200 && value <= 299)
 const isErrorCode = (code: string): code is ErrorCode => Object.hasOwn(ERRORS, code)
-/** A newer server may know more codes: they are added within one version of the wire. */
+/**
+ * A newer server may use codes that this version does not know, because codes are added within one version of the
+ * wire.
+ */
 const knownCode = (code: string): ErrorCode => (isErrorCode(code) ? code : 'INTERNAL')
 
 const isBoolean = (value: unknown): value is boolean => typeof value === 'boolean'
@@ -579,7 +607,7 @@ type Given = Readonly<Record<string, unknown>>
 type Read<Type, Fields extends Checks, Optional extends Checks> = { readonly type: Type } & Checked<Fields> &
   Partial<Checked<Optional>>
 
-/** Reads the messages of one type. A message without a field, or with a wrong one, is `undefined`; unknown fields are left out. */
+/** Reads messages of one type. Returns `undefined` if a field is missing or wrong; unknown fields are left out. */
 function message<
   const Type extends string,
   Fields extends Checks,
@@ -606,7 +634,7 @@ function message<
   }
 }
 
-/** Reads messages of which a field is changed. */
+/** Reads messages of which one field is converted. */
 const changed =
   <Before, After>(
     read: (given: Given) => Before | undefined,
@@ -664,7 +692,8 @@ const SERVER_MESSAGES = {
   'host-troubled': changed(message('host-troubled', trouble), withKnownCode),
   released: message('released', { tunnel: isCount }),
   moved: message('moved', { tunnel: isCount, url: isPublicUrl }),
-  // A visitor wrote these: whatever is in them must not end the session, nor reach a terminal as an escape.
+  // A visitor wrote these texts: their content must neither end the session nor reach a terminal as an escape
+  // sequence.
   request: changed(
     message(
       'request',
@@ -690,7 +719,7 @@ const SERVER_MESSAGES = {
     ),
     (message, { reason }) => ({
       ...withKnownError(message),
-      // For people: one that is too long is left out.
+      // The text is for people. One that is too long is left out.
       ...(isText(reason, 200) && { reason: printable(reason) }),
     }),
   ),
@@ -716,21 +745,24 @@ const SERVER_MESSAGES = {
     withKnownError,
   ),
 } satisfies Readonly<Record<string, (given: Given) => ServerMessage | undefined>>
-/** A header of the page for programs at `/` of a server: clients need no token. */
+/** A header of the response at `/` of a server for programs. It says that clients need no token. */
 export const OPEN_HEADER = 'x-localtunnels-open'
 
-/** The request header with which a client probes its own public side, with `probeProof`; the response also has it. */
+/** The header with which a client probes its own public URL, with `probeProof`. The response has it too. */
 export const PROBE_HEADER = 'x-localtunnels-probe'
 
 /**
- * Proves that who probes knows the resume secret, without giving it away: whatever is in front of the public side
- * reads the header, and may log it.
+ * Returns a proof that the prober knows the resume secret, without revealing it: proxies in front read the header,
+ * and may log it.
  */
 export function probeProof(resume: string, sha256Base64Url: (text: string) => string): string {
   return sha256Base64Url(`probe ${resume}`)
 }
 
-/** Proves to the client that a probe of its app comes from the server, in the same header: no visitor knows the secret. */
+/**
+ * Returns a proof for the client that a probe of its app comes from the server, in the same header. No visitor knows
+ * the secret.
+ */
 export function serverProbeProof(resume: string, sha256Base64Url: (text: string) => string): string {
   return sha256Base64Url(`server probe ${resume}`)
 }

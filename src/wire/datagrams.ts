@@ -1,4 +1,5 @@
-// Datagrams in a stream of bytes, each behind its length: boundaries are kept, whatever pieces the stream comes in.
+// Datagrams in a stream of bytes, each with its length before it. The boundaries do not depend on how the stream is
+// divided.
 //
 //   ┌────────────┬─────────────────┬────────────┬───
 //   │ length u16 │ payload         │ length u16 │ …
@@ -7,7 +8,7 @@
 /** The size of the length before each datagram. */
 export const DATAGRAM_HEADER_BYTES = 2
 
-/** Frames datagrams one behind the other, into an array that has room for them. Returns where the last one ends. */
+/** Frames datagrams one after the other, into an array that has room for them. Returns the end position. */
 export function frameDatagrams(datagrams: readonly Uint8Array[], framed: Uint8Array): number {
   let at = 0
   for (const datagram of datagrams) {
@@ -19,15 +20,15 @@ export function frameDatagrams(datagrams: readonly Uint8Array[], framed: Uint8Ar
   return at
 }
 
-/** Sends datagrams in order and says how many were taken: fewer than given means full. */
+/** Sends datagrams in order. Returns how many were taken: fewer than given mean that there is no more room. */
 export type SendDatagrams = (datagrams: readonly Uint8Array[]) => number
 
-/** Cuts datagrams out of whatever pieces arrive. All lengths are valid, so nothing that arrives can be wrong. */
+/** Cuts datagrams out of pieces of any size. All lengths are valid, so no input can be wrong. */
 export class DatagramReader {
   readonly #send: SendDatagrams
   readonly #header: Uint8Array = new Uint8Array(DATAGRAM_HEADER_BYTES)
   #headerEnd = 0
-  /** The datagram that started in an earlier piece, once its length is known. */
+  /** The datagram that began in an earlier piece, once its length is known. */
   #payload: Uint8Array | undefined
   #payloadEnd = 0
 
@@ -36,8 +37,8 @@ export class DatagramReader {
   }
 
   /**
-   * Takes bytes and sends the datagrams that are complete, all of a piece at once and at most `most`. Returns how many
-   * bytes were taken: fewer when `send` was full or there were more datagrams. The rest is to be given again.
+   * Takes bytes and sends the complete datagrams, all of a piece at once and at most `most`. Returns how many bytes
+   * were taken; fewer if `send` was full or there were more datagrams. Give the rest again.
    */
   receive(bytes: Uint8Array, most: number = Number.POSITIVE_INFINITY): number {
     if (most <= 0 || !this.retry()) return 0
@@ -62,7 +63,7 @@ export class DatagramReader {
     return datagrams.length < left ? this.#fill(bytes, at) : at
   }
 
-  /** Sends what was taken whole but not sent. `false`: still full. */
+  /** Sends complete datagrams that were not sent. Returns `false` if there is still no room. */
   retry(): boolean {
     if (this.#payload === undefined || this.#payloadEnd < this.#payload.length) return true
     if (this.#send([this.#payload]) === 0) return false
@@ -71,7 +72,7 @@ export class DatagramReader {
     return true
   }
 
-  /** Keeps the beginning, or more, of a datagram from `from` on. Returns how far into the bytes it came. */
+  /** Stores a part of a datagram from `from` on. Returns the position that it reached. */
   #fill(bytes: Uint8Array, from: number): number {
     let at = from
     while (this.#headerEnd < DATAGRAM_HEADER_BYTES && at < bytes.length)
@@ -92,7 +93,7 @@ function lengthAt(bytes: Uint8Array, at: number): number {
   return ((bytes[at] ?? 0) << 8) | (bytes[at + 1] ?? 0)
 }
 
-/** Returns where the datagram that begins at `at` ends; infinite while its length has not arrived. */
+/** Returns where the datagram at `at` ends; infinite while its length has not arrived. */
 function endOf(bytes: Uint8Array, at: number): number {
   if (at + DATAGRAM_HEADER_BYTES > bytes.length) return Number.POSITIVE_INFINITY
   return at + DATAGRAM_HEADER_BYTES + lengthAt(bytes, at)

@@ -1,4 +1,4 @@
-// The streams wire: how one frame looks, and how frames are written into and read out of plain bytes.
+// The streams wire: the format of a frame, and how frames are written and read.
 //
 //   0               3       4                       8
 //   +---------------+-------+-----------------------+----------------+
@@ -17,19 +17,25 @@ export const FRAME_HEADER_BYTES = 8
  */
 export const MAX_FRAME_BYTES = 65_536
 
-/** Bytes each side may send on a new stream before it gets credit. Part of the protocol, not a setting. */
+/**
+ * The number of bytes that each side may send on a new stream before it gets credit. Part of the protocol, not a
+ * setting.
+ */
 export const INITIAL_CREDIT_BYTES = 262_144
 
 export const DATA = 0
-/** A frame to the client: a visitor's connection to the origin is wanted. Payload: tunnel number (u32). */
+/** A frame to the client: opens a connection to the origin for a visitor. Payload: tunnel number (u32). */
 export const OPEN = 1
-/** No more bytes this way (half-close). Payload: how many bytes of the other side were delivered (u48). */
+/** A frame that ends this direction (half-close). Payload: how many bytes of the other side were delivered (u48). */
 export const END = 2
-/** The stream failed, both ways. Payload: error number (u16), bytes of the other side delivered (u48). */
+/**
+ * A frame that fails the stream in both directions. Payload: error number (u16), delivered bytes of the other side
+ * (u48).
+ */
 export const RESET = 3
-/** The receiver consumed bytes: the sender may send as many more. Payload: bytes (u32). */
+/** A frame that lets the sender send as many more bytes as the receiver consumed. Payload: bytes (u32). */
 export const CREDIT = 4
-/** A frame on stream 0. Payload: 8 opaque bytes that come back in a PONG. */
+/** A frame on stream 0. Payload: 8 opaque bytes that a PONG returns. */
 export const PING = 5
 export const PONG = 6
 /** A frame on stream 0. Payload: one JSON message of `wire/control.ts`. */
@@ -37,34 +43,38 @@ export const CONTROL = 7
 /** A frame on stream 0 in either direction: no new streams; open ones may finish. Payload: error number (u16). */
 export const GOAWAY = 8
 
-/** The sender's bytes of this stream travel on a link from here on. Payload: link (u32), first byte of it (u48). */
+/**
+ * A frame that moves the sender's bytes of this stream to a link. Payload: link (u32), position of the first byte
+ * there (u48).
+ */
 export const LINK = 9
 /**
- * A frame that ends the bytes on a link; only END or RESET follows. Payload: link (u32), the byte behind the last one (u48).
+ * A frame that ends the stream's bytes on a link; only END or RESET follows. Payload: link (u32), position after the
+ * last byte (u48).
  */
 export const UNLINK = 10
 /**
- * A frame on stream 0. All bytes up to an UNLINK have come: the sender may use the link for another stream. Payload: link
- * (u32).
+ * A frame on stream 0: all bytes up to an UNLINK arrived, and the sender may use the link for another stream.
+ * Payload: link (u32).
  */
 export const LINK_FREE = 11
 
 /** The highest frame type of this version; a higher one is a protocol error. */
 export const MAX_FRAME_TYPE = 11
 
-/** The WebSocket subprotocol by which both ends agree on this wire and its version. */
+/** The WebSocket subprotocol with which both ends agree on this wire and its version. */
 export const STREAMS_SUBPROTOCOL = 'localtunnels.streams.1'
 
 /**
- * The first subprotocol that our client offers, in front of the streams wire. Servers that negotiate nothing repeat the first
- * offer (Bun and `ws` both do), and must not be taken for servers of the streams wire.
+ * The first subprotocol that our client offers, before the streams wire. Servers that negotiate nothing repeat the
+ * first offer (Bun and `ws` both do), and must not be mistaken for servers of the streams wire.
  */
 export const TEXT_SUBPROTOCOL = 'localtunnels.json'
 
-/** The Upgrade token by which a client opens a link: raw bytes both ways after the 101. */
+/** The Upgrade token with which a client opens a link: raw bytes both ways after the 101. */
 export const LINK_PROTOCOL = 'localtunnels.link.1'
 
-/** Writes a frame header at `at`; the payload belongs right behind it. */
+/** Writes a frame header at `at`. The payload belongs right after it. */
 export function writeFrameHeader(
   into: Uint8Array,
   at: number,
@@ -90,7 +100,7 @@ export function readU32(from: Uint8Array, at: number): number {
   return ((from[at]! << 24) | (from[at + 1]! << 16) | (from[at + 2]! << 8) | from[at + 3]!) >>> 0
 }
 
-/** Writes a number of 48 bits, which hold 281 TB: enough to count the bytes of any stream exactly. */
+/** Writes a number of 48 bits, up to 281 TB: enough to count the bytes of any stream exactly. */
 export function writeU48(into: Uint8Array, at: number, value: number): void {
   const high = Math.floor(value / 0x1_0000_0000)
   into[at] = high >>> 8
@@ -103,11 +113,12 @@ export function readU48(from: Uint8Array, at: number): number {
 }
 
 export interface FrameHandler {
-  /** Called with bytes[start, end), a piece of the DATA of a stream. The array is only valid during the call. */
+  /** Called with bytes[start, end), a piece of a stream's DATA. The array is valid only during the call. */
   data(stream: number, bytes: Uint8Array, start: number, end: number): void
   /**
-   * Called with any other frame, whole: its payload begins in `bytes` at `start` and is only valid during the call. There
-   * is no view, because a small one costs more than the frame: 60 ns, and memory until the next collection.
+   * Called with any other frame, complete: its payload begins in `bytes` at `start` and is valid only during the
+   * call. There is no view, because a small one costs more than the frame: 60 ns, and memory until the next
+   * collection.
    */
   frame(type: number, stream: number, bytes: Uint8Array, start: number, end: number): void
 }
@@ -130,20 +141,20 @@ const PAYLOAD_BYTES: readonly number[] = (() => {
   return sizes
 })()
 
-/** Frames of stream 0, the session itself. */
+/** Whether each frame type belongs to stream 0, the session itself. */
 const IS_SESSION_FRAME: readonly boolean[] = PAYLOAD_BYTES.map((_, type) =>
   [PING, PONG, CONTROL, GOAWAY, LINK_FREE].includes(type),
 )
 
-/** The initial size of the buffer for incomplete frames: every frame but a control message fits. */
+/** The initial size of the buffer for incomplete frames. Every frame but a control message fits. */
 const PARTIAL_BYTES = 64
 /** The number of bytes of a control message that cost its reader as much as a frame. */
 const BYTES_LIKE_A_FRAME = 512
 
-/** An incremental frame parser. Holds at most one header and one control payload, never data. */
+/** An incremental frame parser. Stores at most one header and one control payload, never data. */
 export class FrameDecoder {
   readonly #handler: FrameHandler
-  /** Collects a header or a control payload that arrived in pieces. */
+  /** The header or control payload that arrives in pieces. */
   #partial: Uint8Array = new Uint8Array(PARTIAL_BYTES)
   #partialLength = 0
   #inPayload = false
@@ -161,14 +172,14 @@ export class FrameDecoder {
     this.#handler = handler
   }
 
-  /** Stops delivering, also in the middle of a `receive`: for a session that ended while handling a frame. */
+  /** Stops delivering, also during `receive`, for a session that ended while it handled a frame. */
   stop(): void {
     this.#stopped = true
   }
 
   /**
-   * Takes the next bytes, bytes[start, end), or `framesLeft` of them: `at` says how far it came. Returns the code of what is
-   * wrong with them; after that the carrier is of no more use.
+   * Takes bytes[start, end), or `framesLeft` frames of them: `at` is the position reached. Returns the code of an
+   * error in them, after which the carrier cannot be used.
    */
   receive(bytes: Uint8Array, start = 0, end: number = bytes.length): ErrorCode | undefined {
     this.at = end
@@ -241,7 +252,7 @@ export class FrameDecoder {
       this.framesLeft -= 1 + this.#remaining / BYTES_LIKE_A_FRAME
       this.#partialLength = 0
       const payload = this.#partial
-      // The memory of a large control message is released.
+      // Frees the memory of a large control message.
       if (this.#partial.length > PARTIAL_BYTES) this.#partial = new Uint8Array(PARTIAL_BYTES)
       this.#handler.frame(this.#type, this.#stream, payload, 0, this.#remaining)
     }
@@ -251,7 +262,7 @@ export class FrameDecoder {
   #collect(bytes: Uint8Array, at: number, taken: number): void {
     const wanted = this.#partialLength + taken
     if (wanted > this.#partial.length) {
-      // Grows with what arrived, never by the declared length.
+      // Grows with the bytes that arrived, never by the announced length.
       const larger = new Uint8Array(Math.max(wanted, this.#partial.length * 2))
       larger.set(this.#partial.subarray(0, this.#partialLength))
       this.#partial = larger

@@ -1,6 +1,6 @@
-// The HTTP exchange that opens a WebSocket (RFC 6455 section 4), as a client writes it and reads the response.
+// The HTTP exchange that opens a WebSocket (RFC 6455 section 4): writes a client's request and reads the response.
 
-/** An upgrade request. Every value goes into the head unchanged: the caller made sure that none can end a line. */
+/** An upgrade request. Every value goes into the head unchanged: the caller has checked that none can end a line. */
 export interface UpgradeRequest {
   readonly host: string
   readonly target: string
@@ -10,7 +10,7 @@ export interface UpgradeRequest {
   readonly headers?: Readonly<Record<string, string>>
 }
 
-/** The head of a response, header names in lower case; values of a repeated header are joined with a comma. */
+/** The head of a response, with header names in lower case. Values of a repeated header are joined with a comma. */
 export interface AnswerHead {
   readonly status: number
   readonly headers: ReadonlyMap<string, string>
@@ -24,7 +24,10 @@ const WEBSOCKET_GUID = '258EAFA5-E914-47DA-95CA-C5AB0DC85B11'
 const encoder = new TextEncoder()
 const decoder = new TextDecoder('latin1')
 
-/** Returns the reply to `Sec-WebSocket-Key`, which proves that a server speaks WebSocket and did not replay something else. */
+/**
+ * Returns the reply to `Sec-WebSocket-Key`, which proves that a server speaks WebSocket and does not replay another
+ * response.
+ */
 export function acceptKey(key: string, sha1Base64: (text: string) => string): string {
   return sha1Base64(key + WEBSOCKET_GUID)
 }
@@ -52,7 +55,7 @@ export function endOfHead(bytes: Uint8Array): number {
   return -1
 }
 
-/** Reads a response head, blank line included. `undefined`: not HTTP/1.1 as it should be. */
+/** Reads a response head, including the blank line. `undefined` if it is not valid HTTP/1.1. */
 export function parseAnswerHead(bytes: Uint8Array): AnswerHead | undefined {
   const [first = '', ...lines] = decoder.decode(bytes).slice(0, -4).split('\r\n')
   const status = /^HTTP\/1\.[01] ([1-9]\d\d)(?: [\t\x20-\x7e\x80-\xff]*)?$/.exec(first)?.[1]
@@ -69,8 +72,8 @@ export function parseAnswerHead(bytes: Uint8Array): AnswerHead | undefined {
 }
 
 /**
- * Checks a 101 (section 4.1, steps 2 to 6). Returns the subprotocol that the server picked, `''` for none, and
- * `undefined` for a response to something else than what was asked.
+ * Checks a 101 (section 4.1, steps 2 to 6). Returns the subprotocol that the server chose, `''` for none, and
+ * `undefined` for a response that does not match the request.
  */
 export function pickedProtocol(
   { status, headers }: AnswerHead,
@@ -82,7 +85,7 @@ export function pickedProtocol(
   const connection = headers.get('connection')?.toLowerCase().split(',') ?? []
   if (!connection.some(option => option.trim() === 'upgrade')) return undefined
   if (headers.get('sec-websocket-accept') !== accept) return undefined
-  // None was offered, so none may be used: compressed frames would look broken.
+  // We offered no extension, so none may be used: compressed frames would look broken.
   if (headers.has('sec-websocket-extensions')) return undefined
   const protocol = headers.get('sec-websocket-protocol') ?? ''
   return protocol === '' || offered.includes(protocol) ? protocol : undefined

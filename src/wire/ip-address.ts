@@ -1,4 +1,5 @@
-// IP addresses between text and bytes, read strictly: a text that two readers could take for two addresses is refused.
+// Converts IP addresses between text and bytes, strictly: a text that two readers could take for two addresses is
+// refused.
 
 const DOTTED = /^(0|[1-9]\d{0,2})\.(0|[1-9]\d{0,2})\.(0|[1-9]\d{0,2})\.(0|[1-9]\d{0,2})$/
 const GROUP = /^[0-9a-f]{1,4}$/i
@@ -6,8 +7,8 @@ const GROUP = /^[0-9a-f]{1,4}$/i
 const MAX_TEXT_LENGTH = 45
 
 /**
- * Returns four or sixteen bytes. `undefined` if the text is not an address. Leading zeros in IPv4 (octal to some), zones and
- * brackets are refused.
+ * Returns four or sixteen bytes. `undefined` if the text is not an address. Zones, brackets, and leading zeros in
+ * IPv4 (octal for some readers) are refused.
  */
 export function parseIp(text: string): Uint8Array | undefined {
   return text.includes(':') ? parseIpv6(text) : parseIpv4(text)
@@ -35,7 +36,7 @@ function parseIpv6(text: string): Uint8Array | undefined {
   return bytes
 }
 
-/** Bytes of groups with single colons between them; the last may be a dotted IPv4 address. */
+/** Returns the bytes of groups with single colons between them; the last may be a dotted IPv4 address. */
 function groupsOf(text: string, mayEndDotted: boolean): number[] | undefined {
   if (text === '') return []
   const bytes: number[] = []
@@ -50,8 +51,9 @@ function groupsOf(text: string, mayEndDotted: boolean): number[] | undefined {
 }
 
 /**
- * The one text of an address (RFC 5952): lower case, the longest run of zero groups as `::`. An IPv4 address in IPv6
- * clothes (`::ffff:0:0/96`) comes out as IPv4: code that matches addresses must not meet one host under two names.
+ * Returns the canonical text of an address (RFC 5952): lower case, with the longest run of zero groups as `::`. An
+ * IPv4-mapped address (`::ffff:0:0/96`) becomes IPv4, so that code which compares addresses does not meet one host
+ * under two names.
  */
 export function formatIp(bytes: Uint8Array): string {
   if (bytes.length === 4) return bytes.join('.')
@@ -80,8 +82,8 @@ function isMapped(bytes: Uint8Array): boolean {
 }
 
 /**
- * An IPv4 address, also where IPv6 carries it, or the first 64 bits of an IPv6 one: a host that has one address with these
- * 64 bits has all of them.
+ * Returns an IPv4 address, also if it is IPv4-mapped, or the first 64 bits of an IPv6 address: a host that has one
+ * address with these 64 bits has all of them.
  */
 export function networkOf(address: string): string {
   if (!address.includes(':')) return address

@@ -1,10 +1,10 @@
-// Masking of WebSocket payloads (RFC 6455 section 5.3): what a client sends is combined with a key, byte by byte.
+// Masks WebSocket payloads (RFC 6455 section 5.3): each byte that a client sends is combined with a byte of a key.
 
 import { copyBytes } from '../bytes.ts'
 
 /**
- * Masks or unmasks `bytes[start, end)`. The low byte of `key` belongs to the first byte of the payload, of which
- * `offset` bytes came before `start`.
+ * Masks or unmasks `bytes[start, end)`. The low byte of `key` belongs to the first byte of the payload, which is
+ * `offset` bytes before `start`.
  */
 export function maskInPlace(bytes: Uint8Array, start: number, end: number, key: number, offset = 0): void {
   const turned = rotated(key, offset)
@@ -12,7 +12,7 @@ export function maskInPlace(bytes: Uint8Array, start: number, end: number, key: 
   const wide = end - start >= MIN_WIDE_BYTES && wideMask()
   if (!wide) return maskWords(bytes, start, end, turned)
   const { mask, room } = wide
-  // A multiple of the key's length: each piece begins with its first byte.
+  // The piece size is a multiple of the key's length, so each piece begins with the key's first byte.
   for (let at = start; at < end; at += PIECE_BYTES) {
     const count = Math.min(end - at, PIECE_BYTES)
     copyBytes(bytes, at, at + count, room, 0)
@@ -21,7 +21,7 @@ export function maskInPlace(bytes: Uint8Array, start: number, end: number, key: 
   }
 }
 
-/** Masks through a view of words, which costs 300 ns. */
+/** Masks through a view of 32-bit words. Making the view costs 300 ns. */
 function maskWords(bytes: Uint8Array, start: number, end: number, key: number): void {
   const aligned = start + (-(bytes.byteOffset + start) & 3)
   maskBytes(bytes, start, aligned, key)
@@ -31,7 +31,7 @@ function maskWords(bytes: Uint8Array, start: number, end: number, key: number): 
   maskBytes(bytes, aligned + (words.length << 2), end, turned)
 }
 
-/** A function of its own: with more in it, short runs took six times as long. */
+/** Masks byte by byte. It is a function of its own because in a larger one short runs took six times as long. */
 function maskBytes(bytes: Uint8Array, start: number, end: number, key: number): void {
   const first = key & 0xff
   const second = (key >>> 8) & 0xff
@@ -49,7 +49,7 @@ function maskBytes(bytes: Uint8Array, start: number, end: number, key: number): 
   if (at + 2 < end) bytes[at + 2]! ^= third
 }
 
-/** The key as it looks `count` bytes later. */
+/** Returns the key rotated by `count` bytes. */
 function rotated(key: number, count: number): number {
   const shift = (count & 3) << 3
   return shift === 0 ? key : (key >>> shift) | (key << (32 - shift))
@@ -57,23 +57,23 @@ function rotated(key: number, count: number): number {
 
 // ── Long runs ──────────────────────────────────────────────────────────────────────────────────────────────────
 
-/** The minimum size for words: below it, a view of words costs more than it saves. */
+/** The minimum size for words. For fewer bytes, the view costs more than it saves. */
 const MIN_WORDWISE_BYTES = 1_024
-/** The view of words takes the machine's byte order. */
+/** Whether the machine is little-endian, because the view of words uses its byte order. */
 const IS_LITTLE_ENDIAN = new Uint8Array(new Uint32Array([1]).buffer)[0] === 1
 /**
- * The minimum size for the wide mask. It would be faster below it too, but a sender of small messages does not need its memory.
- * But who never sends that much need not have the memory that it takes.
+ * The minimum size for the wide mask. It would be faster for smaller sizes too, but a sender of small messages should
+ * not pay its memory.
  */
 const MIN_WIDE_BYTES = 32_768
 /**
- * The size of a piece that is masked at once, so that it stays in a near cache: a piece of 64 KB takes 10 to 50 % longer for
- * each byte.
+ * The size of a piece that is masked at once, so that it stays in a near cache. Pieces of 64 KB take 10 to 50 %
+ * longer for each byte.
  */
 const PIECE_BYTES = 16_384
 
 interface WideMask {
-  /** Masks the first `count` bytes of the room, and up to 63 behind them. */
+  /** Masks the first `count` bytes of the memory, and up to 63 after them. */
   mask(this: void, count: number, key: number): void
   readonly room: Uint8Array
 }
@@ -89,10 +89,10 @@ const WIDE_MASK =
   'AGFzbQEAAAABBgFgAn9/AAMCAQAFAwEAAQcRAgZtZW1vcnkCAARtYXNrAAAKXgFcAgF/AXsgAf0RIQMDQCACIAL9AAQAIAP9Uf0LBAAgAiAC/QAE' +
   'ECAD/VH9CwQQIAIgAv0ABCAgA/1R/QsEICACIAL9AAQwIAP9Uf0LBDAgAkHAAGoiAiAASQ0ACws='
 
-/** The wide mask. `false` if this runtime has none. */
+/** The wide mask, once made. `false` if this runtime has none. */
 let made: WideMask | false | undefined
 
-/** Makes the wide mask at its first use: it takes a millisecond, and up to 2.4 MB of memory. */
+/** Makes the wide mask at its first use. It takes a millisecond, and up to 2.4 MB of memory. */
 function wideMask(): WideMask | false {
   made ??= makeWideMask()
   return made
@@ -104,10 +104,10 @@ function makeWideMask(): WideMask | false {
     const { mask, memory } = new WebAssembly.Instance(module).exports as {
       readonly mask: WideMask['mask']
       readonly memory: WebAssembly.Memory
-    } // what WIDE_MASK exports
+    } // the exports of WIDE_MASK
     return { mask, room: new Uint8Array(memory.buffer) }
   } catch {
-    // A runtime that may not compile at run time, or a processor without such instructions.
+    // This runtime may not compile at run time, or the processor lacks such instructions.
     return false
   }
 }

@@ -1,4 +1,4 @@
-// Writes the PROXY protocol, versions 1 and 2: who really connected, before the first byte of a visitor.
+// Writes PROXY headers, versions 1 and 2, which give the visitor's address before its first byte.
 //
 //   version 1   PROXY TCP4 203.0.113.7 192.0.2.1 56324 443\r\n        PROXY UNKNOWN…\r\n
 //
@@ -8,12 +8,12 @@
 //
 // Facts from doc/proxy-protocol.txt of HAProxy. `parts/proxy-protocol/` reads headers.
 
-import { TunnelError } from '../errors.ts'
+import { optionInvalid } from '../errors.ts'
 import { formatIp, parseIp, widen } from './ip-address.ts'
 
-/** An end of a connection. */
+/** One end of a connection. */
 export interface Endpoint {
-  /** The address as `formatIp` writes it: one text for one address, IPv4 also if IPv6 carried it. */
+  /** The address as `formatIp` writes it: one text for each address, IPv4 even if IPv6 carried it. */
   readonly address: string
   readonly port: number
 }
@@ -40,13 +40,13 @@ export const V2_START: Uint8Array = Uint8Array.of(
   0x54,
   0x0a,
 )
-/** Version 2 with a command: the proxy's own connection, or a visitor's. */
+/** The version and command byte of the proxy's own connection; PROXY is that of a visitor's. */
 export const LOCAL = 0x20
 export const PROXY = 0x21
 
 /**
- * The line of version 1. UNKNOWN without a route, for UDP, which version 1 does not have, and when an end has no IP
- * address (a unix socket). Addresses of two families are written as IPv6. Throws `OPTION_INVALID`.
+ * Returns the line of version 1. It is UNKNOWN without a route, for UDP, which version 1 does not have, and if an end
+ * has no IP address (a unix socket). Addresses of two families are written as IPv6. Throws `OPTION_INVALID`.
  */
 export function encodeProxyV1(route: ProxiedRoute | undefined): Uint8Array {
   const ends = route === undefined || route.transport === 'udp' ? undefined : endsOf(route)
@@ -60,8 +60,8 @@ export function encodeProxyV1(route: ProxiedRoute | undefined): Uint8Array {
 }
 
 /**
- * A version 2 header without TLVs. LOCAL without a route: this is the proxy's own connection. A route with an end that
- * has no IP address is relayed for an unknown family. Throws `OPTION_INVALID`.
+ * Returns a version 2 header without TLVs. Without a route it is LOCAL: the proxy's own connection. If an end has no
+ * IP address, the family is unspecified. Throws `OPTION_INVALID`.
  */
 export function encodeProxyV2(route: ProxiedRoute | undefined): Uint8Array {
   if (route === undefined) return Uint8Array.of(...V2_START, LOCAL, 0, 0, 0)
@@ -73,12 +73,12 @@ export function encodeProxyV2(route: ProxiedRoute | undefined): Uint8Array {
   return Uint8Array.of(...V2_START, PROXY, family, 0, 2 * size + 4, ...source, ...destination, ...portBytes)
 }
 
-/** Returns both addresses in the size that holds both. */
+/** Returns both addresses in a size that fits both. */
 function endsOf({ source, destination }: ProxiedRoute) {
   const ports: [number, number] = [source.port, destination.port]
   for (const port of ports) {
     if (!Number.isInteger(port) || port < 0 || port > 65_535) {
-      throw new TunnelError('OPTION_INVALID', `${port} cannot stand in a PROXY header.`)
+      throw optionInvalid(`${port} cannot stand in a PROXY header.`)
     }
   }
   const from = parseIp(source.address)
@@ -88,7 +88,7 @@ function endsOf({ source, destination }: ProxiedRoute) {
   return { source: widen(from), destination: widen(to), size: 16, ports }
 }
 
-/** An IPv4 address as every reader of a TCP6 line takes it. */
+/** Returns an IPv4 address in the form that every reader of a TCP6 line accepts. */
 function formatAsIpv6(bytes: Uint8Array): string {
   const text = formatIp(bytes)
   return text.includes(':') ? text : `::ffff:${text}`

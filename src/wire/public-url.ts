@@ -1,4 +1,4 @@
-// The public URL of a tunnel from the server. The client shows it, passes it to programs and probes it.
+// Checks the public URL of a tunnel that the server sent. The client shows it, passes it to programs and probes it.
 
 const SCHEMES: ReadonlySet<string> = new Set(['http:', 'https:', 'tcp:', 'udp:', 'tls:', 'private:'])
 const MAX_CHARS = 2_048

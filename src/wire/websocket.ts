@@ -1,5 +1,5 @@
-// WebSocket framing (RFC 6455) for either role. Binary payload passes through in pieces as it arrives: here a
-// message is an envelope around a byte stream, and where one ends means nothing.
+// WebSocket framing (RFC 6455) for either role. Binary payload is passed on in pieces as it arrives: messages only
+// wrap a byte stream, and their boundaries have no meaning.
 //
 //     0               1               2                          4 … 10          + 4 if masked
 //   +---+---+-------+---+-----------+--------------------------+---------------+----------+
@@ -22,27 +22,27 @@ export const MAX_WS_HEADER_BYTES = 14
 /** The maximum payload of a control frame (section 5.5). */
 export const MAX_WS_CONTROL_BYTES = 125
 
-// Why a connection is closed (section 7.4.1).
+// The reason codes for closing a connection (section 7.4.1).
 export const CLOSE_NORMAL = 1000
 export const CLOSE_PROTOCOL_ERROR = 1002
 export const CLOSE_UNSUPPORTED = 1003
-/** The code of a close frame without a code. Never sent. */
+/** The code that stands for a close frame without a code. It is never sent. */
 export const CLOSE_NO_CODE = 1005
 export const CLOSE_INVALID_TEXT = 1007
 export const CLOSE_TOO_LARGE = 1009
 
-/** A receiver of the events of a parser. Payloads of `ping` and `pong` are only valid during the call. */
+/** Receives the events of a parser. Payloads of `ping` and `pong` are valid only during the call. */
 export interface WebSocketHandler {
-  /** Called with bytes[start, end), a piece of the payload of a binary message, unmasked in place in the received array. */
+  /** Called with bytes[start, end), a piece of a binary message, unmasked in place in the received array. */
   binary(bytes: Uint8Array, start: number, end: number): void
-  /** The binary message is complete; for those to whom its end means something. */
+  /** Called when a binary message is complete, for receivers to whom the boundary matters. */
   binaryEnded?(): void
   text(message: string): void
   ping(payload: Uint8Array): void
   pong(payload: Uint8Array): void
-  /** The far side closes. The parser looks at nothing that follows. */
+  /** Called when the far side closes. The parser ignores later bytes. */
   closed(code: number, reason: string): void
-  /** The far side broke the protocol: close with this code. The parser looks at nothing that follows. */
+  /** Called when the far side broke the protocol: close with this code. The parser ignores later bytes. */
   failed(code: number, reason: string): void
 }
 
@@ -50,8 +50,8 @@ export interface WebSocketParserOptions {
   /** The role of this end: a server accepts only masked frames, a client only unmasked ones (section 5.1). */
   readonly role: 'server' | 'client'
   /**
-   * The maximum length of a text message in bytes; asked with each frame of one. If exceeded: failed with 1009. 0 refuses text with
-   * 1003.
+   * The maximum length of a text message in bytes, read with each of its frames. If exceeded: `failed` with 1009. 0
+   * refuses text with 1003.
    */
   readonly maxTextBytes: number | (() => number)
 }
@@ -86,9 +86,9 @@ export class WebSocketParser {
   }
 
   /**
-   * Takes bytes from `from` on unchanged from the network, cut anywhere. The array is the parser's: it unmasks in place.
-   * Returns where to go on: before the end when it was paused, or has taken `mostFrames`. A text counts as several, because
-   * its reader has to parse it.
+   * Takes bytes from `from` on as they came from the network. The parser unmasks them in place. Returns the next
+   * position: before the end if it was paused, or handled `mostFrames`. A text message counts as several frames,
+   * because its receiver has to parse it.
    */
   receive(bytes: Uint8Array, from = 0, mostFrames: number = Number.POSITIVE_INFINITY): number {
     let at = from
@@ -99,7 +99,7 @@ export class WebSocketParser {
     return this.#isOver ? bytes.length : at
   }
 
-  /** Stops behind the frame, or the piece of one, that is being handed over: `receive` returns. */
+  /** Stops after the current frame, or piece of one: `receive` returns. */
   pause(): void {
     this.#isPaused = true
   }
@@ -113,7 +113,7 @@ export class WebSocketParser {
     return this.#text.length
   }
 
-  /** Looks at nothing from now on. The arrays of an unfinished text are detached, and of no use to others any more. */
+  /** Ignores everything from now on. The arrays of an incomplete text are detached, and nobody can use them again. */
   stop(): void {
     this.#isOver = true
     this.#text.free()
@@ -125,7 +125,7 @@ export class WebSocketParser {
     while (at < bytes.length) {
       header[this.#headerLength++] = bytes[at++]!
       if (this.#headerLength < 2) continue
-      // Refused as early as it can be known.
+      // Refused as early as possible.
       if (this.#headerLength === 2 && !this.#checkStart(header[0]!, header[1]!)) return at
       if (this.#headerLength === headerBytes(header[1]!)) {
         this.#headerLength = 0
@@ -219,7 +219,7 @@ export class WebSocketParser {
     return this.#opcode >= CLOSE ? this.#control : this.#text
   }
 
-  /** Called at the end of a frame. `last` is the piece that made the frame whole. */
+  /** Called at the end of a frame. `last` is the piece that completed it. */
   #frameEnded(last: Uint8Array): void {
     if (this.#opcode >= CLOSE) return this.#controlArrived(this.#control.finish(last))
     const message = this.#message
@@ -265,8 +265,8 @@ export class WebSocketParser {
 // ── Writing ────────────────────────────────────────────────────────────────────────────────────────────────────
 
 /**
- * Writes the header of a whole message so that it ends at `payloadStart`, and returns where it begins: at most
- * `MAX_WS_HEADER_BYTES` before. With a `maskKey` the payload must then be masked with it: see `maskInPlace`.
+ * Writes the header of a whole message so that it ends at `payloadStart`. Returns its start, at most
+ * `MAX_WS_HEADER_BYTES` before. With a `maskKey`, then mask the payload with `maskInPlace`.
  */
 export function writeWebSocketHeader(
   into: Uint8Array,
@@ -311,7 +311,7 @@ export function encodeWebSocketMessage(opcode: number, payload: Uint8Array, mask
   return whole.subarray(writeWebSocketHeader(whole, MAX_WS_HEADER_BYTES, payload.length, opcode, maskKey))
 }
 
-/** Encodes the payload of a close frame. A reason over 123 bytes is cut, between characters. */
+/** Encodes the payload of a close frame. A reason above 123 bytes is truncated between characters. */
 export function encodeClosePayload(code: number, reason = ''): Uint8Array {
   const payload = new Uint8Array(MAX_WS_CONTROL_BYTES)
   payload[0] = code >>> 8
@@ -322,16 +322,16 @@ export function encodeClosePayload(code: number, reason = ''): Uint8Array {
 
 // ── Parts ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
-/** The cost of a text for its reader, in frames: about 1 µs, and 2 ns for each byte. */
+/** The cost of a text message for its receiver, in frames: about 1 µs, and 2 ns for each byte. */
 const TEXT_COST = 16
 const BYTES_LIKE_A_FRAME = 32
 
 const NOTHING = new Uint8Array(0)
 const encoder = new TextEncoder()
-/** Keeps a leading U+FEFF: it is part of the message. */
+/** Keeps a leading U+FEFF, which is part of the message. */
 const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 
-/** Pieces put together. Grows with what arrived, never by a declared length. */
+/** Joins pieces. Grows with the bytes that arrived, never by an announced length. */
 class Collector {
   #bytes = NOTHING
   length = 0
@@ -347,7 +347,7 @@ class Collector {
     this.length = wanted
   }
 
-  /** All pieces with the last one; starts again. */
+  /** Returns all pieces with the last one, and starts again. */
   finish(last: Uint8Array): Uint8Array {
     if (this.length === 0) return last
     this.add(last)
@@ -358,9 +358,8 @@ class Collector {
   }
 }
 
-/** A text message in pieces. They are decoded at its end: one that is cut before costs no more than its bytes. */
+/** A text message in pieces, which are decoded at its end. One that is never completed costs only its bytes. */
 class TextCollector {
-  /** Bytes so far. */
   length = 0
   readonly #small = new Collector()
   #pieces: Uint8Array[] = []
@@ -372,8 +371,8 @@ class TextCollector {
   }
 
   /**
-   * Frees the buffers of a message that has no end. Some 100 MB of reads that were kept wait for a full collection, which is
-   * long in coming: they are returned now.
+   * Frees the buffers of an incomplete message. About 100 MB of kept reads would otherwise wait for a full
+   * collection, which comes late.
    */
   free(): void {
     for (const piece of this.#pieces) free(piece)
@@ -381,14 +380,14 @@ class TextCollector {
     this.length = 0
   }
 
-  /** The whole text with the last piece; `undefined` when it is not UTF-8. Starts again. */
+  /** Returns the whole text with the last piece. `undefined` if it is not UTF-8. Starts again. */
   finish(last: Uint8Array): string | undefined {
     const rest = this.#small.finish(last)
     const pieces = this.#pieces
     this.length = 0
     if (pieces.length === 0) return decodeText(rest)
     this.#pieces = []
-    // Put together first, they would be copied once more.
+    // Joining the pieces first would copy them once more.
     const whole = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
     let text = ''
     try {
@@ -410,8 +409,8 @@ function headerBytes(second: number): number {
 }
 
 /**
- * Whether the code may be in a close frame: 1004 to 1006 and 1015 only exist inside programs; 1016 to 2999 are not assigned
- * (section 7.4).
+ * Whether a close frame may contain the code: 1004 to 1006 and 1015 exist only inside of programs; 1016 to 2999 are
+ * not assigned (section 7.4).
  */
 function isCloseCode(code: number): boolean {
   if (code >= 3000) return code < 5000

@@ -9,12 +9,10 @@ const SUBJECT_ALTERNATIVE_NAME = objectId('2.5.29.17')
 /** The tag `dNSName` of a GeneralName. */
 const DNS_NAME = 0x82
 
-/** A new P-256 key. */
 export function newKey(): KeyObject {
   return generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey
 }
 
-/** Returns a key as PEM (PKCS #8). */
 export function keyPem(key: KeyObject): string {
   return key.export({ type: 'pkcs8', format: 'pem' }).toString()
 }
@@ -24,7 +22,7 @@ export function alternativeNames(names: readonly string[]): Buffer {
   return sequence(SUBJECT_ALTERNATIVE_NAME, octetString(list))
 }
 
-/** Signs what is given: `SEQUENCE { body, algorithm, signature }`, the form of requests and certificates alike. */
+/** Signs `body`: returns `SEQUENCE { body, algorithm, signature }`, the form of requests and certificates. */
 export function signed(body: Buffer, key: KeyObject): Buffer {
   return sequence(body, ECDSA_WITH_SHA256, bitString(sign('sha256', body, key)))
 }

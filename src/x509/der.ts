@@ -1,4 +1,4 @@
-// DER (ITU-T X.690): as much as a certificate request and a challenge certificate need.
+// DER (ITU-T X.690): the parts that certificate requests and challenge certificates need.
 //
 //   │ tag │ length: one byte up to 127, otherwise 0x80 + n and n bytes │ content │
 
@@ -23,7 +23,7 @@ export const TRUE: Buffer = element(0x01, Uint8Array.of(0xff))
 export const tagged = (number: number, ...parts: readonly Uint8Array[]): Buffer =>
   element(0xa0 | number, ...parts)
 
-/** Returns the integer of big-endian bytes that are not negative: a leading bit gets a zero byte before it. */
+/** Returns the integer of big-endian bytes that are not negative. A leading one bit gets a zero byte before it. */
 export function integer(bytes: Uint8Array): Buffer {
   let start = 0
   while (start < bytes.length - 1 && bytes[start] === 0) start++
@@ -42,7 +42,7 @@ export function objectId(dotted: string): Buffer {
   return element(0x06, Uint8Array.from(bytes))
 }
 
-/** Returns UTCTime up to 2049, GeneralizedTime after it, as RFC 5280 (4.1.2.5) has it. */
+/** Returns UTCTime up to 2049, and GeneralizedTime after that, as in RFC 5280 section 4.1.2.5. */
 export function time(ms: number): Buffer {
   const digits = new Date(ms).toISOString().replace(/[-:T]/g, '').slice(0, 14)
   return digits < '2050'

@@ -1,4 +1,4 @@
-// Why a certificate and its key cannot be used together, in words.
+// Explains in words why a certificate and its key cannot be used together.
 
 import { createPrivateKey, X509Certificate } from 'node:crypto'
 
@@ -16,7 +16,7 @@ function parsed<Value>(parse: () => Value): Value | undefined {
   try {
     return parse()
   } catch {
-    // Whatever it is, it is not PEM of this: the words of OpenSSL say no more.
+    // It is not PEM of this kind, and OpenSSL's message says no more.
     return undefined
   }
 }

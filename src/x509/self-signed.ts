@@ -1,4 +1,4 @@
-// A certificate signed by itself: for handshakes in which no visitor has to trust it.
+// A self-signed certificate, for handshakes in which no visitor has to trust it.
 
 import { randomBytes } from 'node:crypto'
 import type { Certificate } from '../certificates.ts'
@@ -13,7 +13,7 @@ import {
 import { integer, objectId, pem, sequence, set, tagged, time, utf8String } from './der.ts'
 
 const COMMON_NAME = objectId('2.5.4.3')
-/** The validity in milliseconds before and after now: the clock of a reader may differ. */
+/** The validity in milliseconds before and after now, because the reader's clock may differ. */
 const VALID_MS = 86_400_000
 
 /** Makes a certificate. `extensions`: DER, in addition to the one with the name. */

@@ -169,10 +169,10 @@ describe('on a terminal', () => {
 
   test('says that nothing listens, heals when the app starts, notices when it goes', async () => {
     const port = freePort()
-    const run = open(startOnTerminal([port], { NO_COLOR: '1' }))
+    const run = open(startOnTerminal([`${port}`], { NO_COLOR: '1' }))
     await run.printed(new RegExp(`○ nothing on :${port} yet`))
     const url = await run.printed(/ (http:\/\/\S+\.localhost:\d+)\r\n/)
-    const late = app(() => new Response('here'), Number(port))
+    const late = app(() => new Response('here'), port)
     await run.printed(/● live/)
     expect(await (await visit(url)).text()).toBe('here')
     await late.stop(true)

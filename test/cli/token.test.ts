@@ -11,6 +11,7 @@ import { TunnelClient } from '../../src/index.ts'
 import { ask } from '../support/ask.ts'
 import { codeOf, next } from '../support/events.ts'
 import { AUDIENCE, startIssuer } from '../support/issuer.ts'
+import { within } from '../support/within.ts'
 import { finish, start } from './bin.ts'
 
 let folder = ''
@@ -90,6 +91,22 @@ test('a secret is alone on standard output; the rest says which file it is in, a
     name: 'ben',
     file: db,
   })
+})
+
+test('a token that was used is never listed as unused, however short the time', async () => {
+  const db = file()
+  const secret = await made(db, 'ci')
+  const address = await server(db)
+  const one = client(address, secret)
+  await one.connect()
+  await one.disconnect()
+  const isListed = async () => /^ci .* used \d+ ?m?s ago /.test((await token(db, 'list')).stdout)
+  await within(
+    (async () => {
+      while (!(await isListed())) await new Promise(resolve => setImmediate(resolve))
+    })(),
+    'the use to be listed',
+  )
 })
 
 test('files of services are named, in which the server of this machine may look', async () => {

@@ -557,6 +557,12 @@ const SYNTAX: readonly SyntaxCase[] = [
     file: new Uint8Array(Buffer.from('{ "port": 3000 }', 'utf16le').swap16()),
     says: ['a.json is UTF-16: save it as UTF-8'],
   },
+  ...['0000feff0000007b0000007d', '7b0000007d000000', 'fffe00007b000000'].map(hex => ({
+    of: `UTF-32 (${hex})`,
+    name: 'a.json',
+    file: new Uint8Array(Buffer.from(hex, 'hex')),
+    says: ['a.json is UTF-32: save it as UTF-8'],
+  })),
   ...OTHERS.map(([tool, name, file]) => ({
     of: `what ${tool} reads`,
     name,

@@ -3,8 +3,8 @@
 import { expect, test } from 'bun:test'
 import { BodyFramer } from '../../src/http/body.ts'
 import { parseResponseHead, ResponseHead } from '../../src/http/head.ts'
-import { ANSWERS, type AnswerVector } from '../vectors/answers.ts'
 import { workedMs } from '../support/within.ts'
+import { ANSWERS, type AnswerVector } from '../vectors/answers.ts'
 
 const limits = { maxHeadBytes: 600, maxHeaderCount: 8 }
 

@@ -2,6 +2,7 @@
 
 import { expect, test } from 'bun:test'
 import { Deadlines } from '../../src/server/limits/deadlines.ts'
+import { within } from '../support/within.ts'
 
 class Watched {
   dueTick = 0
@@ -36,7 +37,7 @@ test('each expires once, not before its time, and not when disarmed, replaced or
   await within(short!.done, 'the first')
   await within(long!.done, 'the second')
   expect(performance.now() - armedAt).toBeGreaterThanOrEqual(395)
-    expect(early).toBe(0)
+  expect(early).toBe(0)
   deadlines.stop()
 })
 

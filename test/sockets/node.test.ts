@@ -29,14 +29,17 @@ describe('a socket dialled on Node', () => {
   beforeAll(async () => {
     const entrypoint = join(import.meta.dir, '../support/node-sockets.ts')
     const built = await Bun.build({ entrypoints: [entrypoint], target: 'node', outdir: folder })
-    const node = Bun.spawn(['node', built.outputs[0]!.path, NOT_IN_NODE.source], { stdout: 'pipe', stderr: 'inherit' })
+    const node = Bun.spawn(['node', built.outputs[0]!.path, NOT_IN_NODE.source], {
+      stdout: 'pipe',
+      stderr: 'inherit',
+    })
     for (const line of (await new Response(node.stdout).text()).trim().split('\n')) {
       // What node-sockets.ts prints.
       const { name, outcome } = JSON.parse(line) as { name: string; outcome: string }
       outcomes.set(name, outcome)
     }
     expect(await node.exited).toBe(0)
-  }, 60_000)
+  }, 120_000)
   afterAll(() => rmSync(folder, { recursive: true }))
 
   for (const { name } of [...dialCases(dial), ...viaCases(dial), ...datagramCases(associate)])

@@ -135,6 +135,18 @@ export class SpeakingClient {
     }
   }
 
+  /** The frames of this type, once there are so many. */
+  async framesOf(type: number, count: number): Promise<Frame[]> {
+    for (;;) {
+      const frames = this.frames.filter(frame => frame.type === type)
+      if (frames.length >= count) return frames
+      if (this.isClosed) throw new Error(`closed after ${frames.length} frames`)
+      await new Promise<void>(resolve => {
+        this.#changed = resolve
+      })
+    }
+  }
+
   /** The next control message of this type, earlier ones included. */
   async control(type: string): Promise<Record<string, unknown>> {
     for (;;) {

@@ -358,7 +358,7 @@ test('http3 without TLS, with PROXY headers, and on a port that is in use', asyn
   await reloaded.stop()
 })
 
-test('a port of the system\'s choice is one that is free for UDP, too', async () => {
+test("a port of the system's choice is one that is free for UDP, too", async () => {
   const { listen } = Bun
   const taken: Bun.udp.Socket<'buffer'>[] = []
   // Another program is quicker: it takes the UDP port of each number that the server gets, three times.

@@ -1,6 +1,7 @@
 // Private services: no public address, a token to connect, and the same bytes as through a public tunnel.
 
 import { expect, test } from 'bun:test'
+import { ERRORS } from '../../src/errors.ts'
 import { connectTo, TunnelClient, type TunnelServer } from '../../src/index.ts'
 import { TunnelServer as CoreServer } from '../../src/server/server.ts'
 import { adminOptions, askAdmin } from '../support/admin.ts'
@@ -8,6 +9,7 @@ import { DatagramVisitor, datagramApp } from '../support/datagrams.ts'
 import { codeOf, next } from '../support/events.ts'
 import { NaiveJsonServer } from '../support/json-server.ts'
 import { type RawConnection, RawOrigin, rawDial } from '../support/raw.ts'
+import { control, SpeakingClient } from '../support/speaker.ts'
 import { TEST_CERT, TEST_KEY } from '../support/tls.ts'
 import { startServer } from '../support/tunnel.ts'
 
@@ -315,6 +317,52 @@ test('a token that is taken back ends what it has connected', async () => {
   expect((await over).error).toMatchObject({ code: 'NOT_ALLOWED' })
   expect(await visitor.closed()).toBeInstanceOf(Error)
   await app.closed()
+})
+
+const OPEN = 1
+const RESET = 3
+
+/** A client by hand, which has connected to the service and asks for streams. */
+async function dialling(server: TunnelServer, token: string, count: number): Promise<SpeakingClient> {
+  const client = await SpeakingClient.connect(server.port, { authorization: `Bearer ${token}` })
+  client.say(control({ type: 'register', ref: 1, kind: 'connect', name: 'tcp:db' }))
+  const { tunnel } = await client.control('granted')
+  client.say(control({ type: 'dial', tunnel, count }))
+  await client.framesOf(OPEN, count)
+  return client
+}
+
+test('a scope that names the service no more ends its connections, whatever the client does', async () => {
+  await using site_ = await site()
+  const { server, origin } = site_
+  const client = await dialling(server, 'connect', 1)
+  const app = await origin.accept()
+  const kept = TOKENS.filter(one => typeof one === 'string' || one.token !== 'connect')
+  await server.reload({ tokens: [...kept, { token: 'connect', connect: ['web'] }] })
+  expect((await client.control('revoked')).code).toBe('NOT_ALLOWED')
+  await app.closed()
+  expect(client.isClosed).toBe(false)
+  client.close()
+})
+
+test('the connections of one token leave room for those of another', async () => {
+  await using site_ = await site({ limits: { maxStreams: 4 } })
+  const { server, origin } = site_
+  const greedy = await dialling(server, 'connect', 4)
+  const refused = await greedy.framesOf(RESET, 2)
+  expect(refused.map(({ payload }) => payload.readUInt16BE(0))).toEqual([
+    ERRORS.TUNNEL_BUSY.wire,
+    ERRORS.TUNNEL_BUSY.wire,
+  ])
+  for (const _ of [1, 2]) await origin.accept()
+  await using db = await connectTo({ name: 'db', server: urlOf(server), token: 'all' })
+  await converse(await rawDial(Number(new URL(db.url).port)), origin)
+  // What was given up is free again.
+  greedy.close()
+  await greedy.closed
+  const again = await dialling(server, 'connect', 1)
+  await origin.accept()
+  again.close()
 })
 
 test('a ban of the name ends both sides, and neither may come back until it is taken away', async () => {

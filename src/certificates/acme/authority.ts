@@ -1,4 +1,4 @@
-// An ACME authority: keeps the account, and takes an order from its first request to its certificate.
+// An ACME authority: has the account, and takes an order from its first request to its certificate.
 
 import { createPrivateKey, X509Certificate } from 'node:crypto'
 import type { Certificate } from '../../certificates.ts'
@@ -18,28 +18,28 @@ import type { Challenge, Solver } from './solver.ts'
 export interface AcmeAuthorityOptions extends AcmeServer {
   readonly store: CertificateStore
   readonly clock: Clock
-  /** The way to prove an order's names: wildcards need DNS-01. */
+  /** Returns how to prove the names of an order. Wildcards need DNS-01. */
   readonly solverFor: (names: readonly string[]) => Solver
-  /** The mail addresses of the account. With this the user agrees to the authority's terms. */
+  /** The mail addresses of the account. With them, the user agrees to the authority's terms. */
   readonly contact?: readonly string[]
   /** The account for authorities that accept only accounts they know. */
   readonly externalAccount?: ExternalAccount | undefined
   /** The time for one order, from its first request to its certificate. Default 300,000 ms; then `ACME_UNREACHABLE`. */
   readonly orderTimeoutMs?: number
-  /** Gets what went wrong and did not stop an order. */
+  /** Called with errors that did not stop an order. */
   readonly report?: (error: TunnelError) => void
-  /** Hears how far the order for these names is. */
+  /** Called with the progress of the order for these names. */
   readonly progressed?: (names: readonly string[], step: Step) => void
 }
 
-/** The awaited step: the zone's servers, until they have the records; then the authority. */
+/** What an order waits for: the zone's servers, until they have the records; then the authority. */
 export type Step = 'dns' | 'check'
 
 const DEFAULT_ORDER_TIMEOUT_MS = 300_000
-/** The first pause in milliseconds between looks at an order if the authority names none; it grows to the second number. */
+/** The first and the longest pause in milliseconds between checks of an order, if the authority names none. */
 const FIRST_POLL_MS = 250
 const LAST_POLL_MS = 5_000
-/** The authority may ask for longer waits, up to this: the order's own timeout ends what takes too long. */
+/** The longest pause in milliseconds that the authority may ask for. The order's own timeout ends anything longer. */
 const MAX_POLL_MS = 60_000
 
 interface Attempt {
@@ -49,7 +49,7 @@ interface Attempt {
   readonly signal: AbortSignal
 }
 
-/** An ACME authority; see `Authority`. The caller allows one order for each id at a time. */
+/** An ACME authority; see `Authority`. Its caller runs one order for each id at a time. */
 export class AcmeAuthority implements Authority {
   readonly #options: AcmeAuthorityOptions
   readonly #store: CertificateStore
@@ -95,14 +95,14 @@ export class AcmeAuthority implements Authority {
     await this.#withAccount(client => client.revoke(new X509Certificate(cert).raw, reason))
   }
 
-  /** Ends the account without limit and forgets it; the next order makes a new one. */
+  /** Deactivates the account permanently and forgets it. The next order makes a new one. */
   async deactivateAccount(): Promise<void> {
     await this.#withAccount(client => client.deactivate())
     await this.#store.removeAccount()
     this.#client = undefined
   }
 
-  /** Registers first if needed, and once more when the authority has forgotten the account. */
+  /** Registers first if needed, and again if the authority has forgotten the account. */
   async #withAccount<Result>(use: (client: AcmeClient) => Promise<Result>): Promise<Result> {
     try {
       return await use(await this.#account())
@@ -110,7 +110,8 @@ export class AcmeAuthority implements Authority {
       if (!(error instanceof AcmeProblem) || error.type !== 'accountDoesNotExist') throw error
       this.#client = undefined
       const account = await this.#store.account()
-      // The key is the same: if the authority knows it under another URL, it returns that account, and makes no second one.
+      // The key is the same: if the authority knows it under another URL, it returns that account rather than making
+      // another.
       if (account !== undefined) await this.#store.saveAccount({ ...account, url: '' })
       return use(await this.#account())
     }
@@ -127,14 +128,15 @@ export class AcmeAuthority implements Authority {
   async #openAccount(): Promise<AcmeClient> {
     const stored = await this.#store.account()
     const key = stored?.key ?? keyPem(newKey())
-    // Before the request: an account whose key is lost is lost as well.
+    // Saved before the request, because an account without its key is lost.
     if (stored === undefined) await this.#store.saveAccount({ url: '', key })
     const url = stored?.url || undefined
     const client = new AcmeClient(this.#options, new AccountKey(key), this.#clock, url)
     if (url !== undefined) return client
     const { contact, externalAccount } = this.#options
     const registered = await client.register(contact, externalAccount)
-    // Another server with the same store may have been at it at the same time: all go on with the account whose key is there.
+    // Another server with the same store may have registered at the same time: all use the account whose key is
+    // stored.
     const there = await this.#store.account()
     if (there !== undefined && there.key !== key) return this.#openAccount()
     await this.#store.saveAccount({ url: registered, key })
@@ -147,7 +149,7 @@ export class AcmeAuthority implements Authority {
       try {
         return await this.#finish(continued, attempt)
       } catch (error) {
-        // The authority may have looked while the earlier process was gone: this does not affect an order that begins now.
+        // The authority may have checked while the earlier process was gone. That does not affect a new order.
         if (!(error instanceof AcmeProblem && isFinal(error))) throw error
       }
     }
@@ -166,13 +168,13 @@ export class AcmeAuthority implements Authority {
       if (order.status !== 'valid') order = await this.#settled(order, ['valid'], attempt)
       return checked(await client.certificate(order), stored)
     } catch (error) {
-      // A refusal ends the order. After anything else it stays, and the next attempt goes on with it.
+      // A refusal ends the order. After any other error it stays, and the next attempt continues it.
       if (error instanceof AcmeProblem && isFinal(error)) await this.#store.removeOrder(wish.id)
       throw error
     }
   }
 
-  /** An order of an earlier attempt, if it can still become a certificate. */
+  /** Returns the order of an earlier attempt, if it can still become a certificate. */
   async #continued({ wish, client, solver }: Attempt): Promise<Begun | undefined> {
     const stored = await this.#store.order(wish.id)
     if (stored === undefined) return undefined
@@ -181,7 +183,7 @@ export class AcmeAuthority implements Authority {
       await this.#store.removeOrder(wish.id)
       return undefined
     }
-    // Records that the earlier process added and did not remove.
+    // The earlier process added these records and did not remove them.
     if (order.status !== 'pending') await this.#withdraw(solver, await checksOf(client, order, solver))
     return { stored, order }
   }
@@ -191,7 +193,7 @@ export class AcmeAuthority implements Authority {
     const order = await newOrder(client, wish)
     const { id, names } = wish
     const stored = { id, names, url: order.url, key: keyPem(newKey()), startedAtMs: this.#clock.now() }
-    // Before anything is proved: only an order whose key is kept can be finished by the next process.
+    // Saved before anything is proved: the next process can only finish an order whose key is stored.
     await this.#store.saveOrder(stored)
     return { stored, order }
   }
@@ -205,7 +207,7 @@ export class AcmeAuthority implements Authority {
       if (solver.type === 'dns-01') progressed?.(wish.names, 'dns')
       await solver.present(checks, signal)
       progressed?.(wish.names, 'check')
-      // A challenge that was confirmed before a restart is being checked already.
+      // A challenge that was confirmed before a restart is already being checked.
       for (const { offered } of checks)
         if (offered.status === 'pending') await client.answerChallenge(offered)
       for (const { url } of checks) await this.#proved(url, attempt)
@@ -248,8 +250,8 @@ export class AcmeAuthority implements Authority {
   }
 
   /**
-   * A record that stays behind does no harm to the certificate: it is reported, and the order goes on. The `failure` that ended the
-   * order, such as a refused key, is said once.
+   * Removes the records. One that stays does not affect the certificate: it is reported, and the order continues. A
+   * `failure` that ended the order, such as a refused key, is reported once.
    */
   async #withdraw(solver: Solver, checks: readonly Check[], failure?: unknown): Promise<void> {
     try {
@@ -304,7 +306,8 @@ async function readOrder(client: AcmeClient, url: string): Promise<Order | undef
 }
 
 /**
- * Makes an order. That it replaces another is a courtesy (RFC 9773, 5): an authority that disputes it gets the order without.
+ * Makes an order. Replacing another is optional (RFC 9773 section 5): if the authority disputes it, the order is made
+ * without.
  */
 async function newOrder(client: AcmeClient, { names, replaces }: Wish): Promise<Order> {
   const id = replaces === undefined ? undefined : renewalId(replaces)
@@ -318,7 +321,10 @@ async function newOrder(client: AcmeClient, { names, replaces }: Wish): Promise<
   }
 }
 
-/** The certificate was replaced before, was ordered by another account, or is unknown to this authority. */
+/**
+ * The problems for a certificate that was replaced before, was ordered by another account, or is unknown to this
+ * authority.
+ */
 const DISPUTES: readonly string[] = [
   'alreadyReplaced',
   'unauthorized',
@@ -337,7 +343,7 @@ function failed({ name, status, challenges }: Authorization, { type }: Solver): 
   return new AcmeProblem('ACME_CHALLENGE_FAILED', what, error ?? { detail: `its authorization is ${status}` })
 }
 
-/** An authority's mistake would otherwise show only when visitors fail. */
+/** Checks the certificate, because an authority's mistake would otherwise only show when visitors fail. */
 function checked(cert: string, { key, names }: StoredOrder): Certificate {
   const certificate = new X509Certificate(cert)
   const isOurs = certificate.checkPrivateKey(createPrivateKey(key))

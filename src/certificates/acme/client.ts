@@ -22,7 +22,7 @@ export interface Order {
 export interface Authorization {
   /** The name without `*.`. */
   readonly name: string
-  /** The status: `pending`, `valid`, or one of those that end it. */
+  /** The status: `pending`, `valid`, or one that ends the challenge. */
   readonly status: string
   readonly challenges: readonly OfferedChallenge[]
   readonly retryAfterMs: number | undefined
@@ -40,18 +40,18 @@ export interface OfferedChallenge {
 export interface RenewalInfo {
   readonly startMs: number
   readonly endMs: number
-  /** A page that says why, when it is unusual. */
+  /** A page with the reason, if the time is unusual. */
   readonly explanation: string | undefined
-  /** The time until the next question, in milliseconds. */
+  /** The time in milliseconds until the next question. */
   readonly retryAfterMs: number | undefined
 }
 
 const STATUSES: readonly unknown[] = ['pending', 'ready', 'processing', 'valid', 'invalid']
-/** Tokens become paths and file-like names; RFC 8555 (8.3) wants base64url. */
+/** A pattern for tokens, which become paths and file-like names: base64url, as RFC 8555 section 8.3 requires. */
 const TOKEN = /^[A-Za-z0-9_-]{1,512}$/
 const MAX_AUTHORIZATIONS = 100
 
-/** The requests of one account. Each method is one request, besides nonces that have to be asked for. */
+/** The requests of one account. Each method is one request, in addition to requests for nonces. */
 export class AcmeClient {
   readonly #connection: AcmeConnection
   readonly #clock: Clock
@@ -59,7 +59,7 @@ export class AcmeClient {
   #accountUrl: string | undefined
   #signal: AbortSignal | undefined
 
-  /** Makes a client. `accountUrl` is that of an existing account. Without it, `register` comes first. */
+  /** Makes a client. `accountUrl` is that of an existing account. Without it, call `register` first. */
   constructor(server: AcmeServer | AcmeConnection, key: AccountKey, clock: Clock, accountUrl?: string) {
     this.#connection = server instanceof AcmeConnection ? server : new AcmeConnection(server, clock)
     this.#clock = clock
@@ -67,21 +67,21 @@ export class AcmeClient {
     this.#accountUrl = accountUrl
   }
 
-  /** The same account on the same connection; its requests end with `signal`. */
+  /** Returns a client for the same account and connection, whose requests end with `signal`. */
   until(signal: AbortSignal): AcmeClient {
     const client = new AcmeClient(this.#connection, this.#key, this.#clock, this.#accountUrl)
     client.#signal = signal
     return client
   }
 
-  /** Proves a challenge: the token and what only the account's key yields. */
+  /** Returns the proof for a challenge: the token and a value that only the account's key gives. */
   keyAuthorization(token: string): string {
     return `${token}.${this.#key.thumbprint}`
   }
 
   /**
-   * Makes the account of this key, or finds it when it exists already; agrees to the authority's terms. `mustExist`:
-   * finds it only. `contact`: mail addresses.
+   * Makes the account of this key, or finds the existing one, and agrees to the authority's terms. `mustExist`: only
+   * finds it. `contact`: mail addresses.
    */
   async register(
     contact: readonly string[] = [],
@@ -107,7 +107,7 @@ export class AcmeClient {
     return this.#accountUrl
   }
 
-  /** Ends the account without limit. */
+  /** Deactivates the account permanently. */
   async deactivate(): Promise<void> {
     await this.#post(this.#account(), { status: 'deactivated' }, 'The account was not deactivated')
   }
@@ -146,7 +146,7 @@ export class AcmeClient {
     return orderOf(await this.#post(order.finalize, payload, 'The certificate was refused'), order.url)
   }
 
-  /** The chain of a valid order, in PEM. */
+  /** Returns the chain of a valid order as PEM. */
   async certificate(order: Order): Promise<string> {
     const url = https(order.certificate, 'the URL of the certificate')
     const { text } = await this.#post(url, '', 'The certificate cannot be read')
@@ -154,7 +154,10 @@ export class AcmeClient {
     return text
   }
 
-  /** Revokes a certificate, given as DER. `reason`: a number of RFC 5280, 5.3.1; 0 says nothing, 1 that the key was stolen. */
+  /**
+   * Revokes a certificate, given as DER. `reason`: a number of RFC 5280, 5.3.1; 0 gives none, 1 means that the key
+   * was stolen.
+   */
   async revoke(certificate: Uint8Array, reason = 0): Promise<void> {
     const { revokeCert } = await this.#connection.directory()
     const payload = { certificate: Buffer.from(certificate).toString('base64url'), reason }
@@ -174,7 +177,7 @@ export class AcmeClient {
     const { start, end } = record(json?.suggestedWindow)
     const startMs = Date.parse(String(start))
     const endMs = Date.parse(String(end))
-    // A window that ends before it begins is to be taken as none (4.2).
+    // A window that ends before it begins counts as none (section 4.2).
     if (!(startMs < endMs)) throw invalid('a renewal window')
     const explanation = isHttps(json?.explanationURL) ? json.explanationURL : undefined
     return { startMs, endMs, explanation, retryAfterMs }
@@ -199,7 +202,7 @@ function orderOf({ json, retryAfterMs }: Answer, url: string): Order {
   }
   return {
     url,
-    // The type is in the list, by the check above.
+    // The check above found the type in the list.
     status: status as OrderStatus,
     authorizations: authorizations.map(each => https(each, 'the URL of an authorization')),
     finalize: https(finalize, 'the URL that finalizes an order'),
@@ -222,7 +225,7 @@ function authorizationOf({ json, retryAfterMs }: Answer): Authorization {
   }
 }
 
-/** Returns the challenge; none for kinds without a token, which are not ours. */
+/** Returns the challenge; empty for kinds without a token, which are not used here. */
 function challengeOf(value: Readonly<Record<string, unknown>>): readonly OfferedChallenge[] {
   const { type, url, token, status, error } = value
   if (typeof type !== 'string' || typeof token !== 'string' || !TOKEN.test(token) || !isHttps(url)) return []

@@ -1,6 +1,7 @@
-// Requests to an authority (RFC 8555, 6): its directory, nonces, signed requests. Every failure is a TunnelError.
+// Requests to an authority (RFC 8555 section 6): its directory, nonces, signed requests. Every failure is a
+// TunnelError.
 
-import { TunnelError } from '../../errors.ts'
+import { messageOf, optionInvalid, TunnelError } from '../../errors.ts'
 import { type BoundedAnswer, boundedRequest, retryAfterMs } from '../bounded-request.ts'
 import type { Clock } from '../clock.ts'
 import type { AccountKey } from './jws.ts'
@@ -12,7 +13,7 @@ export interface AcmeServer {
   readonly directory: string
   /** The PEM text of the roots that sign its own certificate, for a private authority. Default: those of the system. */
   readonly ca?: string | undefined
-  /** The time for one request and its response. Default 30,000 ms; what takes longer fails with `ACME_UNREACHABLE`. */
+  /** The time for one request and its response. Default 30,000 ms. If exceeded: `ACME_UNREACHABLE`. */
   readonly timeoutMs?: number
   /**
    * The maximum size of a response. Default 1 MiB, room for a hundred certificate chains; more fails with `ACME_UNREACHABLE`.
@@ -20,7 +21,7 @@ export interface AcmeServer {
   readonly maxResponseBytes?: number
 }
 
-/** The URLs of the directory. `renewalInfo`: only of authorities that know RFC 9773. */
+/** The URLs of the directory. `renewalInfo` exists only if the authority knows RFC 9773. */
 export interface Directory {
   readonly newNonce: string
   readonly newAccount: string
@@ -41,9 +42,15 @@ export interface Answer {
 
 const DEFAULT_TIMEOUT_MS = 30_000
 const DEFAULT_MAX_RESPONSE_BYTES = 1_048_576
-/** Each response brings a new nonce; a few serve orders that are in progress side by side. Authorities let them expire. */
+/**
+ * The maximum number of stored nonces. Each response brings a new one, and a few serve concurrent orders. Authorities
+ * let them expire.
+ */
 const MAX_NONCES = 8
-/** A nonce may be refused at any time (6.5). Of an authority that refuses one in five, ten in a row are one in 10⁷. */
+/**
+ * The maximum number of attempts, because a nonce may be refused at any time (section 6.5). If an authority refuses
+ * one in five, ten refusals in a row have a probability of 10⁻⁷.
+ */
 const MAX_NONCE_ATTEMPTS = 10
 
 export class AcmeConnection {
@@ -55,10 +62,7 @@ export class AcmeConnection {
   constructor(server: AcmeServer, clock: Clock) {
     const { directory } = server
     if (URL.parse(directory)?.protocol !== 'https:')
-      throw new TunnelError(
-        'OPTION_INVALID',
-        `The directory of a certificate authority is an https:// URL, not ${directory}.`,
-      )
+      throw optionInvalid(`The directory of a certificate authority is an https:// URL, not ${directory}.`)
     this.#server = server
     this.#clock = clock
   }
@@ -72,12 +76,12 @@ export class AcmeConnection {
     return this.#directory
   }
 
-  /** An unsigned request: the directory and renewal information. */
+  /** Sends an unsigned request: for the directory and renewal information. */
   async get(url: string, what: string, signal?: AbortSignal): Promise<Answer> {
     return this.#judge(await this.#send(url, {}, signal), what)
   }
 
-  /** A signed request; `payload` is `''` for POST-as-GET. `what` begins the message of a refusal. */
+  /** Sends a signed request. `payload` is `''` for POST-as-GET. `what` is the beginning of a refusal's message. */
   async post(
     url: string,
     payload: unknown,
@@ -135,10 +139,13 @@ export class AcmeConnection {
       answer = await boundedRequest(url, { ...request, ca, timeoutMs, maxBytes: maxResponseBytes, signal })
     } catch (cause) {
       if (signal?.aborted) throw signal.reason
-      const reason = cause instanceof Error ? cause.message : String(cause)
-      throw new TunnelError('ACME_UNREACHABLE', `The certificate authority cannot be reached: ${reason}.`, {
-        cause,
-      })
+      throw new TunnelError(
+        'ACME_UNREACHABLE',
+        `The certificate authority cannot be reached: ${messageOf(cause)}.`,
+        {
+          cause,
+        },
+      )
     }
     const nonce = answer.headers.get('replay-nonce')
     if (nonce !== null && /^[\w-]{1,512}$/.test(nonce) && this.#nonces.length < MAX_NONCES)
@@ -164,7 +171,7 @@ export function isHttps(value: unknown): value is string {
 function jsonOf(text: string): Readonly<Record<string, unknown>> | undefined {
   try {
     const value: unknown = JSON.parse(text)
-    // A record, as the line checks; its fields are checked at their use.
+    // An object, as checked above. Its fields are checked when they are used.
     if (typeof value === 'object' && value !== null) return value as Readonly<Record<string, unknown>>
   } catch {
     // The body is not JSON, whatever its type says: the response counts as one without fields.

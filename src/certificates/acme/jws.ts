@@ -2,7 +2,7 @@
 
 import { createHash, createHmac, createPrivateKey, createPublicKey, type KeyObject, sign } from 'node:crypto'
 
-/** The `kid` and HMAC key of an account that the user has with the authority already (RFC 8555, 7.3.4). */
+/** The `kid` and HMAC key of an account that the user already has at the authority (RFC 8555 section 7.3.4). */
 export interface ExternalAccount {
   readonly keyId: string
   /** The key in base64url, as authorities provide it. */
@@ -28,12 +28,15 @@ export class AccountKey {
   constructor(pem: string) {
     this.#key = createPrivateKey(pem)
     const { crv, kty, x, y } = createPublicKey(this.#key).export({ format: 'jwk' })
-    // The four that an elliptic key has. Their order is that of RFC 7638: by name.
+    // The four members of an elliptic key, in the order of RFC 7638: by name.
     this.jwk = { crv, kty, x, y } as PublicJwk
     this.thumbprint = createHash('sha256').update(JSON.stringify(this.jwk)).digest('base64url')
   }
 
-  /** Signs a request. `payload` is `''` for POST-as-GET. `keyId`: the account's URL; without it the key itself goes along. */
+  /**
+   * Signs a request. `payload` is `''` for POST-as-GET. `keyId`: the account's URL; without it, the key itself is
+   * included.
+   */
   sign(url: string, nonce: string, payload: unknown, keyId: string | undefined): string {
     const identity = keyId === undefined ? { jwk: this.jwk } : { kid: keyId }
     const head = encoded({ alg: 'ES256', nonce, url, ...identity })

@@ -1,10 +1,10 @@
-// Whether DNS points a host to this server. Called before an order of a certificate for a host outside of its own domains.
+// Checks whether DNS points a host to this server, before a certificate is ordered for a custom domain.
 
-import { TunnelError } from '../../errors.ts'
+import { messageOf, TunnelError } from '../../errors.ts'
 import { DnsLookups } from './dns/lookups.ts'
 
 export interface LeadsHereOptions {
-  /** The domain whose addresses are those of the server. */
+  /** The domain that has the server's addresses. */
   readonly domain: string
   /** The addresses of the server, if they differ from those of its domain. */
   readonly addresses?: readonly string[] | undefined
@@ -22,8 +22,8 @@ export class LeadsHere {
   }
 
   /**
-   * Returns why a host does not point here. `undefined` if it does. All addresses of the host have to be the server's: the
-   * authority may check any of them.
+   * Returns why a host does not point here. `undefined` if it does. All addresses of the host must be the server's,
+   * because the authority may check any of them.
    */
   async refusal(host: string): Promise<TunnelError | undefined> {
     const { domain, addresses } = this.#options
@@ -37,10 +37,9 @@ export class LeadsHere {
       const here = ours.length === 0 ? `${domain} has no address` : `this server is ${ours.join(', ')}`
       return new TunnelError('HOST_NOT_POINTED_HERE', `${host} ${found}, and ${here}.`)
     } catch (cause) {
-      const why = cause instanceof Error ? cause.message : String(cause)
       return new TunnelError(
         'HOST_NOT_POINTED_HERE',
-        `Where ${host} leads cannot be found out now: ${why}.`,
+        `Where ${host} leads cannot be found out now: ${messageOf(cause)}.`,
         {
           cause,
         },

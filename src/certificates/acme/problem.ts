@@ -2,7 +2,7 @@
 
 import { type ErrorCode, TunnelError } from '../../errors.ts'
 
-/** Names and reasons are put into messages: longer texts are cut. */
+/** The maximum length of names and reasons in messages. Longer texts are truncated. */
 const MAX_DETAIL_CHARS = 1_000
 const PREFIX = 'urn:ietf:params:acme:error:'
 
@@ -12,16 +12,16 @@ export interface ProblemDocument {
   readonly subproblems?: unknown
 }
 
-/** An authority's refusal. `message` has its reason in its own words. */
+/** An authority's refusal. `message` contains the reason in its own words. */
 export class AcmeProblem extends TunnelError {
-  /** The last part of the problem's type: `rateLimited`, `unauthorized` … `''` when it has none. */
+  /** The last part of the problem's type: `rateLimited`, `unauthorized` … Empty if it has none. */
   readonly type: string
   /** The status of the HTTP response; 0 for the error of a challenge or an order. */
   readonly status: number
-  /** The time until the authority wants the next question, in milliseconds. */
+  /** The time in milliseconds after which the authority accepts the next question. */
   readonly retryAfterMs: number | undefined
 
-  /** Makes a problem. `what` is the beginning of the message: what was not done. */
+  /** Makes a problem. `what` is the beginning of the message: what failed. */
   constructor(code: ErrorCode, what: string, problem: ProblemDocument, status = 0, retryAfterMs?: number) {
     const type = typeOf(problem)
     super(code, `${what}: ${wordsOf(problem, status)}`)

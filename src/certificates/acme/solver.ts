@@ -1,4 +1,4 @@
-// Contract: one way to prove to an authority that a name belongs to this server.
+// Contract: a way to prove to an authority that a name belongs to this server.
 
 /** The check of one name. */
 export interface Challenge {
@@ -11,7 +11,10 @@ export interface Challenge {
 
 export interface Solver {
   readonly type: 'http-01' | 'tls-alpn-01' | 'dns-01'
-  /** Resolves when the authority may check all of them. Asked again for the same ones after a restart. */
+  /**
+   * Prepares the proofs. Resolves when the authority may check all of them. After a restart it is called again for
+   * the same ones.
+   */
   present(challenges: readonly Challenge[], signal: AbortSignal): Promise<void>
   /** Withdraws the records of `present`, whether it resolved or not. Also called for records of an earlier process. */
   withdraw(challenges: readonly Challenge[]): Promise<void>

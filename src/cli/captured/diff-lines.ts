@@ -1,9 +1,9 @@
-// How two exchanges differ, as lines for a person: - is of the first, + of the second.
+// Shows how two exchanges differ, as lines for a person: - for the first, + for the second.
 
 import type { Diff, MessageDiff } from '../../exchange.ts'
 import { visible } from '../terminal/format.ts'
 
-/** Lines around a change that are shown with it. */
+/** The number of unchanged lines that are shown around a change. */
 const CONTEXT = 3
 
 /** Returns the lines of a comparison. Empty if both are equal. */

@@ -1,4 +1,4 @@
-// The inspector of a session that runs in another terminal, as commands ask it.
+// The inspector of a session in another terminal, as commands use it.
 
 import { ERRORS, type ErrorCode, TunnelError } from '../../errors.ts'
 import type { ApiError, InspectEvent } from '../../exchange.ts'
@@ -13,13 +13,13 @@ export class InspectorSession {
     this.#found = found
   }
 
-  /** The one whose page is at this URL, with the token behind `#`. */
+  /** Returns the session whose page has this URL, with the token after `#`. */
   static at(page: string): InspectorSession {
     const { origin, hash } = new URL(page)
     return new InspectorSession({ url: origin, token: hash.slice(1) })
   }
 
-  /** The one of this process, or the last started. Throws `INSPECTOR_NOT_FOUND`. */
+  /** Returns the session of this process, or the last one started. Throws `INSPECTOR_NOT_FOUND`. */
   static find(environment: Environment, pid: number | undefined): InspectorSession {
     const found = findInspectors(environment).find(one => pid === undefined || one.pid === pid)
     if (found !== undefined) return new InspectorSession(found)
@@ -57,7 +57,7 @@ export class InspectorSession {
         for (const line of lines) if (line !== '') heard(JSON.parse(line) as InspectEvent)
       }
     } catch (error) {
-      // Its end is the user's wish, or that of the session.
+      // Either the user or the session ended it.
       if (!signal.aborted)
         throw new TunnelError('INSPECTOR_NOT_FOUND', 'The session has ended.', { cause: error })
     }

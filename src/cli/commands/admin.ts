@@ -1,13 +1,12 @@
-// `localtunnels admin …`: what the operator asks of a server that runs, by its admin listener.
+// `localtunnels admin …`: the operator's commands for a running server, through its admin listener.
 
-import { ERRORS, type ErrorCode, TunnelError } from '../../errors.ts'
+import { ERRORS, type ErrorCode, optionInvalid, TunnelError } from '../../errors.ts'
 import { stateFolder } from '../../state-folder.ts'
 import type { CommandIo } from '../run.ts'
 import { type AdminAccess, keptAccess } from '../server/admin-listener.ts'
-import { visibleJson } from '../terminal/format.ts'
-import { widthOf } from '../terminal/width.ts'
+import { visibleJson, widthOf } from '../terminal/format.ts'
 
-/** A question to the API. */
+/** A request to the API. */
 export interface AdminSettings {
   readonly url: string | undefined
   readonly token: string | undefined
@@ -15,27 +14,27 @@ export interface AdminSettings {
   /** The path below `/api/v1`. */
   readonly path: string
   readonly body?: Readonly<Record<string, unknown>>
-  /** The list in the response, and its columns by heading. Without: the response has one sentence. */
+  /** The key of the list in the response, and its columns by heading. Without it, the response is one sentence. */
   readonly list?: string
   readonly columns?: Columns
-  /** The text for an empty list. Default: that there are none. */
+  /** The text for an empty list. Default: a sentence that there are none. */
   readonly none?: string
   /** Returns the text after success. */
   readonly done?: (answer: Row) => string
   readonly isJson: boolean
-  /** Whether to open the page of the listener, signed in, instead of a question. */
+  /** Whether to open the listener's page, signed in, in place of a request. */
   readonly isPage?: true
 }
 
 export type Row = Readonly<Record<string, unknown>>
-/** The key of a row, or a function that makes a text of it. */
+/** The key of a row, or a function that returns the text of its cell. */
 type Columns = Readonly<Record<string, string | ((row: Row) => unknown)>>
 
 const TIMEOUT_MS = 15_000
-/** A program gets 30 s to start. */
+/** The time limit in milliseconds for an upgrade, whose program gets 30 s to start. */
 const UPGRADE_TIMEOUT_MS = 45_000
 
-/** Rejects with the code of the API, `OPTION_INVALID` without a listener, or `SERVER_UNREACHABLE`. */
+/** Runs the command. Rejects with the code of the API, `OPTION_INVALID` without a listener, or `SERVER_UNREACHABLE`. */
 export async function admin(settings: AdminSettings, io: CommandIo): Promise<void> {
   const { environment, write } = io
   const access = accessOf(settings, environment)
@@ -50,7 +49,7 @@ export async function admin(settings: AdminSettings, io: CommandIo): Promise<voi
   write(tableOf(columns, rows))
 }
 
-/** The token is behind `#`, which browsers send to no server and the page takes out of the address. */
+/** Opens the page. The token is after `#`, which browsers never send, and which the page removes from the address. */
 async function openPage(
   { url, token, siteUrl }: AdminAccess,
   isJson: boolean,
@@ -71,17 +70,13 @@ function accessOf({ url, token }: AdminSettings, environment: CommandIo['environ
   const at = url ?? kept?.url
   const shown = token ?? (url === undefined || url === kept?.url ? kept?.token : undefined)
   if (at === undefined)
-    throw new TunnelError(
-      'OPTION_INVALID',
+    throw optionInvalid(
       'No admin listener is known: give --url and --admin-token, or start the server here with --admin.',
     )
   if (!URL.canParse(at) || !/^https?:$/.test(new URL(at).protocol))
-    throw new TunnelError('OPTION_INVALID', `--url "${at}" is not an http:// or https:// URL.`)
+    throw optionInvalid(`--url "${at}" is not an http:// or https:// URL.`)
   if (shown === undefined || !/^[\x21-\x7e]+$/.test(shown))
-    throw new TunnelError(
-      'OPTION_INVALID',
-      'Give the token of the admin listener: --admin-token, or TUNNEL_ADMIN_TOKEN.',
-    )
+    throw optionInvalid('Give the token of the admin listener: --admin-token, or TUNNEL_ADMIN_TOKEN.')
   return { url: at.replace(/\/+$/, ''), token: shown, ...(at === kept?.url && { siteUrl: kept.siteUrl }) }
 }
 
@@ -104,7 +99,7 @@ async function ask({ method, path, body }: AdminSettings, { url, token }: AdminA
   const { error } = row
   const fault: Row = typeof error === 'object' && error !== null ? { ...error } : {}
   const code = typeof fault.code === 'string' && isCode(fault.code) ? fault.code : 'ADMIN_INVALID'
-  // The message has what to do at its end already.
+  // The message already ends with the next step.
   const detail =
     typeof fault.message === 'string' ? fault.message.replace(` ${ERRORS[code].action}`, '') : undefined
   throw new TunnelError(code, plain(detail ?? `The admin listener returned ${answer.status}.`))
@@ -118,7 +113,7 @@ function textOf(value: unknown): string {
   return typeof value === 'string' || typeof value === 'number' ? String(value) : '–'
 }
 
-/** Names and reasons come from others: no terminal acts on what is in them. */
+/** Removes control characters: names and reasons come from others, and must not control the terminal. */
 function plain(text: string): string {
   return text.replace(/[\p{Cc}\p{Cf}]/gu, '�')
 }

@@ -1,4 +1,4 @@
-// `localtunnels config check`: what a configuration file means, or every fault in it.
+// `localtunnels config check`: shows what a configuration file means, or every fault in it.
 
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
@@ -14,14 +14,16 @@ import type { CommandIo } from '../run.ts'
 import { destinationOfFile, trustsServer } from '../settings/destination.ts'
 import { Logins } from '../settings/logins.ts'
 import { type Finding, rehearse } from '../sharing/rehearsal.ts'
-import { count, visible } from '../terminal/format.ts'
+import { count, visible, widthOf } from '../terminal/format.ts'
 import type { Palette } from '../terminal/palette.ts'
-import { widthOf } from '../terminal/width.ts'
 
 export interface CheckSettings {
-  /** The file. `undefined`: the one in this folder. */
+  /** The file. `undefined`: the one in the current folder. */
   readonly file: string | undefined
-  /** The kind of the file. `true`: a server's; `false`: a client's; an address: that of a client's file that names none. */
+  /**
+   * The kind of the file. `true`: a server's; `false`: a client's; an address: that of the server, for a client's
+   * file that names none.
+   */
   readonly server: string | boolean | undefined
 }
 
@@ -29,12 +31,12 @@ interface Surroundings extends Pick<CommandIo, 'environment' | 'write'> {
   readonly palette: Palette
 }
 
-/** Rejects with `CONFIG_INVALID` after the last fault was written. */
+/** Checks the file. Rejects with `CONFIG_INVALID` after the last fault was printed. */
 export async function checkConfig(
   { file: named, server }: CheckSettings,
   around: Surroundings,
 ): Promise<void> {
-  // Of `--server server.toml` the word behind the flag is the file.
+  // In `--server server.toml`, the word after the flag is the file.
   const isFile = named === undefined && typeof server === 'string' && extensionOf(server) !== undefined
   const file = isFile ? server : named
   const address = isFile || typeof server === 'boolean' ? undefined : server
@@ -75,7 +77,7 @@ export async function checkConfig(
   if (notes.length > 0) around.write(`\n${notes.map(text => `  note: ${visible(text)}\n`).join('')}`)
 }
 
-/** A note and no fault: flags may bring what is missing. */
+/** Returns notes, which are not faults: flags may add the missing options. */
 function openNotes(
   { options: { open, ...options } }: ServerConfig,
   { TUNNEL_SERVER_TOKEN, TUNNEL_SERVER_OPEN, TUNNEL_SERVER_HOST }: Surroundings['environment'],
@@ -90,7 +92,7 @@ function openNotes(
   return [`localtunnels server refuses this file without a token: ${mend}`]
 }
 
-/** Cells below each other, the first one bold. */
+/** Aligns cells in columns, the first one bold. */
 function columns(rows: readonly (readonly string[])[], { bold }: Palette): string {
   const seen = rows.map(row => row.map(visible))
   const width = (column: number) => Math.max(...seen.map(row => widthOf(row[column] ?? '')))
@@ -107,7 +109,7 @@ function columns(rows: readonly (readonly string[])[], { bold }: Palette): strin
 
 const OLD_FILE = 'localtunnels.config.ts'
 
-/** The configuration file of a folder. None, or more than one: `CONFIG_INVALID`. */
+/** Returns the configuration file of a folder. Throws `CONFIG_INVALID` if there is none, or more than one. */
 export function findConfig(folder: string): string {
   const [first, second] = findFiles(folder)
   if (first === undefined) {
@@ -124,7 +126,7 @@ export function findConfig(folder: string): string {
   )
 }
 
-/** Returns one line per fault, fit for a terminal. */
+/** Returns one line per fault, in a form for terminals. */
 export function faultLines(path: string, faults: readonly Fault[]): readonly string[] {
   return faults.map(fault => visible(faultLine(path, fault)))
 }
@@ -133,7 +135,7 @@ export function faultsError(path: string, faults: readonly Fault[]): TunnelError
   return new TunnelError('CONFIG_INVALID', `${path} has ${count(faults.length, 'fault')}.`)
 }
 
-/** Returns name, kind, app, and the rest. */
+/** Returns the cells of a service: name, kind, app, and the rest. */
 function rowOf(service: ServiceConfig, shown: ReadonlyMap<string, string>): readonly string[] {
   const path = pathOf('services', service.name)
   const keys = [...shown]
@@ -154,5 +156,5 @@ function rowOf(service: ServiceConfig, shown: ReadonlyMap<string, string>): read
   ]
 }
 
-/** Keys that have a column of their own. */
+/** The keys that have a column of their own. */
 const TOLD: ReadonlySet<string> = new Set(['kind', 'port', 'host', 'url', 'unix', 'folder'])

@@ -1,4 +1,4 @@
-// `localtunnels connect <name>`: a private service of another machine on a port of this one.
+// `localtunnels connect <name>`: makes a private service of another machine available on a port of this one.
 
 import type { ConnectOptions } from '../../client/options.ts'
 import type { TunnelEnd } from '../ends.ts'
@@ -10,7 +10,7 @@ export interface ConnectSettings extends Pick<RawSettings, 'destination' | 'clie
   readonly service: ConnectOptions
 }
 
-/** Resolves after a clean end; rejects when the service cannot be had, or the server says no for good. */
+/** Resolves after a clean end. Rejects if the service cannot be had, or the server refuses for good. */
 export function connect({ service, ...rest }: ConnectSettings, run: Run): Promise<void> {
   let end: TunnelEnd | undefined
   return share(

@@ -1,4 +1,4 @@
-// `localtunnels doctor`: checks what a tunnel needs, one line each, and says what to do about what fails.
+// `localtunnels doctor`: checks what a tunnel needs, one line each, and gives the fix for each failed check.
 
 import { isLoopback } from '../../names.ts'
 import { VERSION } from '../../version.ts'
@@ -24,23 +24,23 @@ import type { ShareSettings } from './share.ts'
 export interface DoctorSettings {
   readonly destination: Destination
   readonly client: ShareSettings['client']
-  /** The app. `undefined` if none was named, and none is looked for. */
+  /** The app. `undefined` if none was named, so that none is checked. */
   readonly target: Target | undefined
-  /** The command line says where the server is: the file of the folder does not. */
+  /** Whether the command line names the server. Then the file of the folder does not count. */
   readonly isServerGiven: boolean
-  /** A line of JSON for each check, and one at the end. */
+  /** Whether to print a line of JSON for each check, and one at the end. */
   readonly isJson: boolean
 }
 
 export interface DoctorRun {
   readonly palette: Palette
-  /** The width of the terminal, for lines that are broken between words. */
+  /** The width of the terminal, at which lines are broken between words. */
   readonly columns: number
   readonly environment: Readonly<Record<string, string | undefined>>
   write(text: string): void
 }
 
-/** Resolves to the exit code. */
+/** Runs the checks. Resolves with the exit code. */
 export async function doctor(settings: DoctorSettings, run: DoctorRun): Promise<number> {
   let faults = 0
   const show = (checks: readonly Check[]) => {
@@ -63,7 +63,7 @@ export async function doctor(settings: DoctorSettings, run: DoctorRun): Promise<
     show(wayChecks)
     const checks = way === undefined ? wayChecks : await checkServer(way)
     if (way !== undefined) show(checks)
-    // A round trip through a server that is not there would only fail again.
+    // With a failed check before it, a round trip would only fail again.
     if (!checks.some(({ verdict }) => verdict === 'fail'))
       show(await checkRoundTrip(server, { ...client, token }))
     const { host = '' } = way?.server.address ?? {}
@@ -76,7 +76,7 @@ export async function doctor(settings: DoctorSettings, run: DoctorRun): Promise<
 
 const jsonLine = (event: object): string => `${visibleJson(event)}\n`
 
-/** The column of results; on a narrow terminal they are below the check. */
+/** The column of results. On a narrow terminal they are below the check. */
 const INDENT = 21
 const NARROW_COLUMNS = 60
 

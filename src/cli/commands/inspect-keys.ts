@@ -1,4 +1,4 @@
-// The keys of a session on a terminal: its URL, the inspector, and what all of them do.
+// The keys of a session on a terminal: for its URL, the inspector, and replays.
 
 import { TunnelError } from '../../errors.ts'
 import type { ExchangeRow, ReplayResult } from '../../exchange.ts'
@@ -10,7 +10,7 @@ import { listenForKeys } from '../terminal/keys.ts'
 import { openInBrowser } from '../terminal/open.ts'
 import { copyUrl, openUrl, showQr } from './offers.ts'
 
-/** Requests that have a response, and could be sent again. */
+/** A filter for requests that have a response and can be sent again. */
 const LAST = new URLSearchParams({ filter: 'is:http,sse -is:refused -is:open', limit: '1' }).toString()
 
 /** The addresses of a session at the time of a key press. */
@@ -23,8 +23,8 @@ export interface Addresses {
 type Deed = readonly [key: string, what: string, help: string, press: () => unknown]
 
 /**
- * Listens from now on, and says for what. Without an address it only keeps what is typed off the screen; without a terminal it does
- * nothing.
+ * Listens for keys from now on, and shows them. Without an address, it only keeps typed text off the screen; without
+ * a terminal it does nothing.
  */
 export function offerKeys(run: Run, { url, page }: Addresses = {}): void {
   const { output, stop, terminal } = run
@@ -37,7 +37,7 @@ export function offerKeys(run: Run, { url, page }: Addresses = {}): void {
   }
   let isReplaying = false
   const replay = async () => {
-    // One at a time: a key that is held down comes thirty times a second.
+    // One at a time, because a key that is held down arrives thirty times a second.
     const address = page?.()
     if (isReplaying || address === undefined) return
     isReplaying = true

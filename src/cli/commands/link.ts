@@ -1,8 +1,8 @@
-// `localtunnels link`: makes a signed link to a tunnel of this user, or revokes one. The client that has the tunnel runs in
-// another process.
+// `localtunnels link`: makes a signed link to a tunnel of this user, or revokes one. The client with the tunnel runs
+// in another process.
 
 import { allGuards, type KeptGuard, revokeIn } from '../../client/tunnels/guard-files.ts'
-import { TunnelError } from '../../errors.ts'
+import { optionInvalid } from '../../errors.ts'
 import { makeLink } from '../../own-guard.ts'
 import { stateFolder } from '../../state-folder.ts'
 import type { CommandIo } from '../run.ts'
@@ -10,23 +10,23 @@ import { isSameServer } from '../settings/destination.ts'
 
 export interface LinkSettings {
   readonly name: string
-  /** The server of the name, if it is at several servers. */
+  /** The server of the name, if several servers have it. */
   readonly server: string | undefined
   readonly path: string | undefined
   readonly forMs: number | undefined
   readonly isOnce: boolean
-  /** The id of a link to revoke, instead of making one. */
+  /** The id of a link to revoke, in place of making one. */
   readonly revoke: string | undefined
   readonly isJson: boolean
 }
 
-/** The tools of the command. */
-/** Rejects with `OPTION_INVALID` when there is no such tunnel, or it has no links. */
+/** Makes a link. Rejects with `OPTION_INVALID` if there is no such tunnel, or its guard has no links. */
+/** Makes or revokes a link. Rejects with `OPTION_INVALID` if there is no such tunnel, or its guard has no links. */
 export async function link(settings: LinkSettings, { environment, write, log }: CommandIo): Promise<void> {
   const { path, kept } = await findGuard(settings, environment)
   const { revoke, isJson } = settings
   if (revoke !== undefined) {
-    if (!/^[\w-]{1,64}$/.test(revoke)) throw invalid(`"${revoke}" is not the id of a link.`)
+    if (!/^[\w-]{1,64}$/.test(revoke)) throw optionInvalid(`"${revoke}" is not the id of a link.`)
     await revokeIn(path, kept, revoke)
     const said = isJson
       ? JSON.stringify({ revoked: revoke })
@@ -59,16 +59,12 @@ async function findGuard(
   )
   const [first, second] = fitting
   if (first === undefined)
-    throw invalid(
+    throw optionInvalid(
       `No tunnel "${name}" with links was started here: it needs --server (or login), --links and --subdomain.`,
     )
   if (second !== undefined)
-    throw invalid(
+    throw optionInvalid(
       `"${name}" is at several servers: give --server ${fitting.map(({ kept }) => kept.server).join(' or ')}.`,
     )
   return first
-}
-
-function invalid(text: string): TunnelError {
-  return new TunnelError('OPTION_INVALID', text)
 }

@@ -1,9 +1,9 @@
-// `localtunnels login`, `logout` and `whoami`: tokens that are kept, each for its server.
+// `localtunnels login`, `logout` and `whoami`: saved tokens, one for each server.
 
 import { serverOrigin } from '../../client/carriers/server-address.ts'
 import type { TunnelClientOptions } from '../../client/options.ts'
 import { reach } from '../../client/reach/reach.ts'
-import { ERRORS, TunnelError } from '../../errors.ts'
+import { ERRORS, optionInvalid, TunnelError } from '../../errors.ts'
 import { OPEN_HEADER } from '../../wire/control.ts'
 import { checkWay } from '../doctor/checks.ts'
 import { askPage } from '../doctor/control-page.ts'
@@ -13,10 +13,11 @@ import type { Logins } from '../settings/logins.ts'
 import { visible } from '../terminal/format.ts'
 import { askSecret, type Input, readLine } from '../terminal/secret-input.ts'
 
-/** The time in milliseconds from the dial to the server's verdict. */
+/** The time in milliseconds from the dial to the server's decision. */
 const VERIFY_TIMEOUT_MS = 5_000
 /**
- * The codes for which another token or address is needed: nothing is saved. After other errors the server is possibly only away.
+ * The codes after which another token or address is needed, so that nothing is saved. After other errors the server
+ * may only be away.
  */
 const REFUSALS: ReadonlySet<string> = new Set([
   'TOKEN_REFUSED',
@@ -30,11 +31,11 @@ const REFUSALS: ReadonlySet<string> = new Set([
 
 export interface LoginSettings {
   readonly server: string
-  /** Whether to read it from standard input, also if that is a terminal. */
+  /** Whether to read the token from standard input even if that is a terminal. */
   readonly isPiped: boolean
-  /** Whether to make only the server the default: it is logged in to. */
+  /** Whether only to make the server the default, which already has a login. */
   readonly isPreferred: boolean
-  /** Whether to save a token also for a server that asks for none. */
+  /** Whether to save a token even if the server asks for none. */
   readonly isForced: boolean
   readonly client: Pick<
     TunnelClientOptions,
@@ -49,17 +50,14 @@ export interface LoginIo extends Pick<CommandIo, 'environment' | 'write'> {
   readonly prompt: (text: string) => void
 }
 
-/** Resolves to the exit code. */
+/** Logs in. Resolves with the exit code. */
 export async function login(settings: LoginSettings, io: LoginIo): Promise<number> {
   const { logins, write } = io
   const path = logins.needPath()
   const server = serverOrigin(settings.server)
   if (settings.isPreferred) {
     if (!logins.has(server))
-      throw new TunnelError(
-        'OPTION_INVALID',
-        `There is no login for ${server}: run localtunnels login ${server}`,
-      )
+      throw optionInvalid(`There is no login for ${server}: run localtunnels login ${server}`)
     logins.prefer(server)
     write(`${server} is the default server.\n`)
     return EXIT.ok
@@ -69,22 +67,17 @@ export async function login(settings: LoginSettings, io: LoginIo): Promise<numbe
   const token = isPiped ? await readLine(io.input) : await askSecret(io.input, io.prompt, question)
   if (token === undefined) return EXIT.interrupted
   if (token === '' && isPiped)
-    throw new TunnelError(
-      'OPTION_INVALID',
+    throw optionInvalid(
       'No token came on standard input: pipe it in, or run this on a terminal, which asks for it.',
     )
   if (!/^[\x21-\x7e]{0,255}$/.test(token))
-    throw new TunnelError(
-      'OPTION_INVALID',
-      'A token is up to 255 characters of visible ASCII without spaces.',
-    )
+    throw optionInvalid('A token is up to 255 characters of visible ASCII without spaces.')
   const { ca } = { ...logins.of(server), ...settings.client }
   const client = { ...settings.client, ...(ca !== undefined && { ca }) }
   const unverified = await verify(server, token, client, io)
   const isOpen = token !== '' && unverified === undefined && (await takesAnyone(server, client, io))
   if (isOpen && !settings.isForced)
-    throw new TunnelError(
-      'OPTION_INVALID',
+    throw optionInvalid(
       `${server} asks for no token: it would take any, and this one is not kept. Give an empty one to make it the default server, or keep this one with --force.`,
     )
   logins.add(server, { token: token === '' ? undefined : token, ca })
@@ -96,7 +89,7 @@ export async function login(settings: LoginSettings, io: LoginIo): Promise<numbe
 
 export function logout(server: string | undefined, { logins, write }: LoginIo): number {
   const named = server ?? logins.standard
-  if (named === undefined) throw new TunnelError('OPTION_INVALID', 'There is no default server: name one.')
+  if (named === undefined) throw optionInvalid('There is no default server: name one.')
   const origin = serverOrigin(named)
   if (!logins.has(origin)) {
     write(`There is no login for ${origin}.\n`)
@@ -114,7 +107,7 @@ function hasNoDefault({ servers, standard }: Logins): boolean {
   return servers.length > 0 && standard === undefined
 }
 
-/** Servers and where their tokens are, never a token. */
+/** Prints the servers and where their tokens are, never a token. */
 export function whoami({ logins, environment, write }: LoginIo): number {
   const { servers, standard } = logins
   const width = Math.max(0, ...servers.map(server => server.length))
@@ -132,7 +125,10 @@ export function whoami({ logins, environment, write }: LoginIo): number {
   return EXIT.ok
 }
 
-/** Connects without registering anything. Rejects when the server refuses; resolves to why it could not be asked. */
+/**
+ * Connects without registering anything. Rejects if the server refuses. Resolves with the reason if it could not be
+ * asked.
+ */
 async function verify(
   server: string,
   token: string,
@@ -153,13 +149,13 @@ async function verify(
   }
 }
 
-/** Whether the server needs no token of clients. `false` if that is unknown, such as when it is away. */
+/** Whether clients of the server need no token. `false` if that is unknown, for example because it is away. */
 async function takesAnyone(
   server: string,
   client: LoginSettings['client'],
   { environment }: LoginIo,
 ): Promise<boolean> {
-  // An attempt without a token would be a refusal in the log of the server.
+  // A login without a token would appear as a refusal in the server's log.
   const { way } = checkWay(server, client, environment)
   if (way === undefined) return false
   return askPage(way.dial, way.server, '/', VERIFY_TIMEOUT_MS).then(

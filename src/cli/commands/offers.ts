@@ -1,4 +1,4 @@
-// A public URL as a QR code, in the clipboard and in the browser: for flags and for keys.
+// Shows a public URL as a QR code, copies it, and opens it in the browser, for flags and for keys.
 
 import type { Run } from '../run.ts'
 

@@ -1,4 +1,4 @@
-// `localtunnels tcp <port>` and similar ones: a public address for a service that speaks something else than HTTP.
+// `localtunnels tcp <port>` and similar commands: a public address for a service that does not use HTTP.
 
 import type { TunnelClientOptions } from '../../client/options.ts'
 import type { ClientEnd, TunnelEnd } from '../ends.ts'
@@ -11,16 +11,15 @@ import { share } from '../sharing/sharing.ts'
 export interface RawSettings {
   readonly targets: readonly Target[]
   readonly destination: Destination
-  /** The options of a server in this process. */
   readonly embedded: EmbeddedOptions
   readonly client: Pick<TunnelClientOptions, 'insecureToken' | 'verifyServer' | 'proxy'>
-  /** Whether a connection shows that the service is there. */
+  /** Whether a connection can show that the service is there. */
   readonly isWatched: boolean
-  /** Asks for the tunnels, one for each target: `client.tcp(…)` and similar ones. */
+  /** Requests the tunnels, one for each target: `client.tcp(…)` and similar calls. */
   readonly open: (client: ClientEnd) => Promise<readonly TunnelEnd[]>
 }
 
-/** Resolves after a clean end; rejects when the tunnel could not be made or is lost for good. */
+/** Shares the services. Resolves after a clean end; rejects if the tunnel could not be made or is lost for good. */
 export function shareRaw(settings: RawSettings, run: Run): Promise<void> {
   const { targets, open, isWatched, ...rest } = settings
   let tunnels: readonly TunnelEnd[] = []

@@ -1,4 +1,5 @@
-// `localtunnels requests`, `replay` and `wait`: the inspector of a session that runs, from another terminal or a script.
+// `localtunnels requests`, `replay` and `wait`: use the inspector of a running session, from another terminal or a
+// script.
 
 import type { Diff, Edit, ExchangeDetail, ExchangeRow, ReplayResult } from '../../exchange.ts'
 import { diffLines } from '../captured/diff-lines.ts'
@@ -11,7 +12,7 @@ import { editText } from '../terminal/editor.ts'
 import { formatBytes, formatDuration, visible, visibleJson } from '../terminal/format.ts'
 
 interface Common {
-  /** The process of the session. `undefined`: the last started. */
+  /** The process of the session. `undefined`: the last one started. */
   readonly pid: number | undefined
   readonly isJson: boolean
 }
@@ -23,13 +24,12 @@ export interface RequestsSettings extends Common {
 }
 
 export interface ReplaySettings extends Common {
-  /** The id, or `latest`. */
   readonly id: string
   readonly times: number
-  /** Whether to edit it before it is sent. */
+  /** Whether to edit the request before it is sent. */
   readonly isEdited: boolean
   readonly isCompared: boolean
-  /** Whether to sign again. `undefined`: if its signature was valid. */
+  /** Whether to sign it again. `undefined`: if its signature was valid. */
   readonly resign: boolean | undefined
 }
 
@@ -39,12 +39,11 @@ export interface WaitSettings extends Common {
 }
 
 export interface FixtureSettings extends Common {
-  /** The id, or `latest`. */
   readonly id: string
   readonly file: string
 }
 
-/** Resolves when the list is written, and with `follows` at the end of the session. */
+/** Lists requests. Resolves when the list is printed; with `follows`, at the end of the session. */
 export async function requests(settings: RequestsSettings, io: CommandIo): Promise<void> {
   const session = InspectorSession.find(io.environment, settings.pid)
   const { filter, limit, follows, isJson } = settings
@@ -53,10 +52,10 @@ export async function requests(settings: RequestsSettings, io: CommandIo): Promi
   const { exchanges } = await session.ask<{ exchanges: readonly ExchangeRow[] }>(
     `exchanges?${query.toString()}`,
   )
-  // The newest is the last line, where a terminal is read.
+  // The newest request is on the last line, where users look first.
   const shown = new Set<string>()
   for (const row of exchanges.toReversed()) {
-    // An open request has a line when it is over.
+    // An open request gets a line when it is over.
     if (follows && row.state === 'open') continue
     shown.add(row.id)
     show(row)
@@ -69,13 +68,13 @@ export async function requests(settings: RequestsSettings, io: CommandIo): Promi
   })
 }
 
-/** Resolves to the exit code: that of a fault when a response became an error. */
+/** Replays a request. Resolves with the exit code: that of a failure if the response became an error. */
 export async function replay(
   { id, times, isEdited, isCompared, resign, pid, isJson }: ReplaySettings,
   io: CommandIo,
 ): Promise<number> {
   const session = InspectorSession.find(io.environment, pid)
-  // `latest` is another one once it is sent again.
+  // Once it is sent again, `latest` means the replay.
   const original = await session.ask<ExchangeDetail>(`exchanges/${encodeURIComponent(id)}`)
   const edit = isEdited ? await edited(session, original, io) : undefined
   const asked = { times, ...(edit && { edit }), ...(resign !== undefined && { resign }) }
@@ -114,7 +113,7 @@ export async function saveCaptured({ id, file, pid, isJson }: FixtureSettings, i
   io.write(isJson ? `${visibleJson({ file, exchange: detail.id })}\n` : `${file}: ${line(detail)}\n`)
 }
 
-/** Rejects with `WAIT_TIMEOUT` when nothing came. */
+/** Waits for a request. Rejects with `WAIT_TIMEOUT` if none came. */
 export async function wait({ filter, timeoutMs, pid, isJson }: WaitSettings, io: CommandIo): Promise<void> {
   const session = InspectorSession.find(io.environment, pid)
   const { exchange } = await session.ask<{ exchange: ExchangeRow }>('wait', { filter, timeoutMs })

@@ -1,16 +1,16 @@
-// `localtunnels run -- <command>`: a URL first, then the command that knows it, then the port that the command opens.
+// `localtunnels run -- <command>`: reserves a URL, starts the command with it, and then finds the port that the
+// command opens.
 
-import type { ChildProcess } from 'node:child_process'
+import { type ChildProcess, spawn } from 'node:child_process'
 import { constants } from 'node:os'
 import type { TunnelClientOptions } from '../../client/options.ts'
-import { TunnelError } from '../../errors.ts'
+import { optionInvalid, TunnelError } from '../../errors.ts'
 import { stateFolder } from '../../state-folder.ts'
 import { createClient, type ServerEnd } from '../ends.ts'
 import { EXIT } from '../exit-codes.ts'
 import { notify } from '../notify.ts'
 import { type Destination, serverOption } from '../settings/destination.ts'
 import { startEmbeddedServer } from '../sharing/embedded-server.ts'
-import { endWithUs } from '../sharing/last-watch.ts'
 import { familyOf, listeningPorts } from '../sharing/listening-ports.ts'
 import { accepts } from '../sharing/origin-watch.ts'
 import { onEnd } from '../sharing/patience.ts'
@@ -27,31 +27,30 @@ export interface RunSettings {
     TunnelClientOptions,
     'server' | 'token' | 'port' | 'host' | 'url' | 'unix' | 'fetch' | 'folder'
   >
-  /** The port of the app. `undefined` if it is to be found. */
   readonly port: number | undefined
-  /** Whether the command does not start without a tunnel. */
+  /** Whether the command must not start without a tunnel. */
   readonly isRequired: boolean
 }
 
 export interface RunStage {
   readonly environment: Readonly<Record<string, string | undefined>>
   readonly stop: AbortSignal
-  /** Prints one line for the user, next to what the command prints. */
+  /** Prints one line for the user, next to the output of the command. */
   say(this: void, line: string): void
 }
 
-/** The time in milliseconds between looks for new ports. */
+/** The time in milliseconds between searches for new ports. */
 const LOOK_MS = 150
 const LOOK_AGAIN_MS = 1_000
-/** The time in milliseconds after which the command gets SIGTERM, and then SIGKILL. */
+/** The time in milliseconds between SIGTERM and SIGKILL to the command. */
 const KILL_AFTER_MS = 10_000
 
-/** Resolves to the exit code of the command. */
+/** Runs the command. Resolves with its exit code. */
 export async function runCommand(settings: RunSettings, stage: RunStage): Promise<number> {
   const lost = new AbortController()
   const reservation = await reserveFor(settings, stage, lost)
   if (stage.stop.aborted) {
-    // Before the command was started.
+    // The command was not started yet.
     await reservation?.close()
     return EXIT.interrupted
   }
@@ -72,8 +71,8 @@ interface Reservation {
 }
 
 /**
- * Reserves a tunnel. `undefined` if there is none; a line has said why, and the command runs without it. Aborts `lost` if a
- * lost connection is to end the command.
+ * Reserves a tunnel. `undefined` if there is none; a line has said why, and the command runs without one. Aborts
+ * `lost` if a lost connection must end the command.
  */
 async function reserveFor(
   settings: RunSettings,
@@ -104,7 +103,7 @@ async function reserveFor(
     client.on('reach', reach => stage.say(reachLine(reach)))
     client.on('error', error => {
       const { code, message } = describe(error)
-      // Visitors that come before the app: their browser shows it.
+      // Visitors that come before the app see the error in their browser.
       if (!code.startsWith('ORIGIN_')) stage.say(`${code}: ${message}`)
     })
     let port: number | undefined
@@ -144,16 +143,16 @@ async function runWith(
   const isTerminal = process.stdin.isTTY || process.platform === 'win32'
   const child = spawn(program, args, {
     stdio: 'inherit',
-    // The supervisor listens to this program, not to what it starts.
+    // The supervisor listens to this program, not to its child processes.
     env: {
       ...environment,
       NOTIFY_SOCKET: undefined,
       ...(reservation && variables(reservation.url, port, environment)),
     },
-    // Children of the command end with it: a signal goes to the whole group. A command that reads from a terminal has to stay
-    // in ours.
+    // Children of the command end with it, because a signal goes to the whole group. A command that reads from a
+    // terminal must stay in our group.
     detached: !isTerminal,
-    // Windows finds npm.cmd by its shell alone.
+    // Windows finds npm.cmd only with its shell.
     shell: process.platform === 'win32',
   })
   const ended = new Promise<number>((resolve, reject) => {
@@ -169,11 +168,12 @@ async function runWith(
   notify(`READY=1\nSTATUS=${reservation?.url ?? 'No tunnel'}`, environment)
   const passOn = () => {
     notify('STOPPING=1', environment)
-    // A terminal has sent Ctrl+C to the command already, as to every process of the group. Other signals came to us alone.
+    // The terminal has already sent Ctrl+C to the command, as to every process of the group. Other signals came only
+    // to this process.
     if (!isTerminal || stop.reason !== 'SIGINT') signalTo(child, !isTerminal, 'SIGTERM')
     killing = setTimeout(kill, KILL_AFTER_MS)
   }
-  // A second Ctrl+C leaves at once, and leaves nothing behind.
+  // A second Ctrl+C ends everything at once.
   const kill = () => (isTerminal ? killFamily(child) : signalTo(child, true, 'SIGKILL'))
   process.once('exit', kill)
   stop.addEventListener('abort', passOn, { once: true })
@@ -189,13 +189,13 @@ async function runWith(
     clearTimeout(killing)
     endWatch()
     process.off('exit', kill)
-    // The processes that the command left in the background. In a terminal it stays, as a shell leaves it.
+    // Ends the processes that the command left in the background. On a terminal they stay, as with a shell.
     if (!isTerminal) signalTo(child, true, 'SIGTERM')
     stop.removeEventListener('abort', passOn)
   }
 }
 
-/** Returns the variables of the command. Variables that the user has set stay. */
+/** Returns the variables for the command. Variables that the user has set stay. */
 function variables(
   url: string,
   port: number | undefined,
@@ -204,16 +204,16 @@ function variables(
   const { hostname } = new URL(url)
   const wished = {
     PUBLIC_URL: url,
-    // Vite: more hosts that its dev server responds to.
+    // Vite: additional hosts that its dev server accepts.
     __VITE_ADDITIONAL_SERVER_ALLOWED_HOSTS: hostname,
-    // Rails does the same.
+    // Rails: the same.
     RAILS_DEVELOPMENT_HOSTS: hostname,
     ...(port !== undefined && { PORT: `${port}` }),
   }
   return Object.fromEntries(Object.entries(wished).filter(([name]) => environment[name] === undefined))
 }
 
-/** Leads visitors to the port that the command opens, and to another when it opens another instead. */
+/** Sends visitors to the port that the command opens, and to another one if it opens another later. */
 async function follow(
   pid: number,
   wished: number | undefined,
@@ -231,7 +231,7 @@ async function follow(
       reservation.forward(found)
       say(`${reservation.url} → localhost:${found}`)
     }
-    // The port of the app may be the one that opens later.
+    // The port of the app may be one that opens later.
     const others =
       current === undefined || wished !== undefined ? '' : ports.filter(one => one !== current).join(', ')
     if (others !== saidOthers && others !== '') say(`also open: ${others}; --port chooses`)
@@ -240,7 +240,7 @@ async function follow(
   }
 }
 
-/** The one that visitors are led to, if it still listens; otherwise the lowest that takes connections on this machine. */
+/** Returns the current port if it still listens; otherwise the lowest that accepts connections on this machine. */
 async function choose(
   ports: readonly number[],
   wished: number | undefined,
@@ -254,7 +254,7 @@ async function choose(
 
 type Signal = 'SIGTERM' | 'SIGKILL'
 
-/** Sends a signal to the command and all that it started, if it has a process group of its own. */
+/** Sends a signal to the command and its children, if it has a process group of its own. */
 function signalTo(child: ChildProcess, isGroup: boolean, signal: Signal): void {
   if (child.pid === undefined) return
   try {
@@ -264,7 +264,7 @@ function signalTo(child: ChildProcess, isGroup: boolean, signal: Signal): void {
   }
 }
 
-/** Kills each process by name: in our own group a signal to all would also reach us. */
+/** Kills each process separately, because a signal to our own group would also reach this process. */
 function killFamily(child: ChildProcess): void {
   if (child.pid === undefined) return
   const family = process.platform === 'linux' ? familyOf(child.pid) : [child.pid]
@@ -279,5 +279,27 @@ function killFamily(child: ChildProcess): void {
 
 function notStarted(program: string, error: NodeJS.ErrnoException): TunnelError {
   const why = error.code === 'ENOENT' ? 'there is no such program' : error.message
-  return new TunnelError('OPTION_INVALID', `${visible(program)} cannot be run: ${why}.`, { cause: error })
+  return optionInvalid(`${visible(program)} cannot be run: ${why}.`, { cause: error })
+}
+
+/** The time from SIGTERM to SIGKILL, in seconds. */
+const KILL_AFTER_S = 10
+/** The script. Its standard input ends with the process at the other end. */
+const SCRIPT = `read -r _; kill -s TERM -- "$1" && sleep ${KILL_AFTER_S} && kill -s KILL -- "$1"`
+
+/**
+ * Ends a process, or a process group if negative, together with this program. Returns a function that ends the watch.
+ * Does nothing on Windows.
+ */
+export function endWithUs(target: number): () => void {
+  if (process.platform === 'win32') return () => {}
+  // In a group of its own, so that signals to ours do not reach it.
+  const watch = spawn('sh', ['-c', SCRIPT, 'sh', `${target}`], {
+    stdio: ['pipe', 'ignore', 'ignore'],
+    detached: true,
+  })
+  // The command also runs if there is no `sh`.
+  watch.once('error', () => {})
+  watch.unref()
+  return () => void watch.kill('SIGKILL')
 }

@@ -1,4 +1,5 @@
-// `localtunnels server`: runs a TunnelServer until a signal stops it, as flags and a configuration file say.
+// `localtunnels server`: runs a TunnelServer with the options of flags and a configuration file, until a signal stops
+// it.
 
 import { normalName } from '../../certificates/names.ts'
 import type { AdminConfig, ServerConfigOptions } from '../../config/server-config.ts'
@@ -15,11 +16,11 @@ import type { Place } from '../workers/workers.ts'
 import type { WorkersAdmin } from '../workers/workers-admin.ts'
 
 export interface ServeSettings {
-  /** The configuration file; `undefined`: flags alone. */
+  /** The configuration file. `undefined` if there are only flags. */
   readonly file: string | undefined
   /** The flags, which win over the file. */
   readonly flags: ServerConfigOptions
-  /** Processes that share the ports; 1: this one. */
+  /** The number of processes that share the ports; 1 means only this one. */
   readonly workers: number
 }
 
@@ -50,7 +51,7 @@ async function serveWith(
     const inherited = passedDescriptors(run.environment, process.pid)
     await parts.open(given, { run, upgrade, place, inherited })
     const options = { ...parts.options(given), ...(inherited.length > 0 && { inherited }) }
-    // Options that cannot be used at all are reported first.
+    // Unusable options are reported first.
     const server = await createServer(options)
     if (!open) parts.refuseOpen(options)
     const reload = () =>
@@ -64,14 +65,14 @@ async function serveWith(
     reportStart(server, options, parts, place, run)
     if (parts.tokens?.editable.list().length === 0 && (given.tokens ?? []).length === 0)
       noticeNoTokens(given, run)
-    // Before the first change: its own orders are in progress then.
+    // Before the first change, because orders of certificates begin here.
     await parts.start(server)
     follower?.follow(server, parts)
     parts.tokens?.follow(reload)
     const isReplaced = await upgrade.served(server)
     if (place === undefined) run.output.event({ type: 'draining', requests: 0 })
     await (isReplaced ? server.handOver() : server.stop())
-    // The process of the workers prints those of all.
+    // The process that started the workers prints the totals of all.
     if (place === undefined) run.output.event(totals.event())
     else (await import('../workers/workers.ts')).sayTotals(totals.event())
   } finally {
@@ -86,7 +87,7 @@ function noticeNoTokens({ tokensFile }: ServerConfigOptions, { output }: Run): v
   output.event({ type: 'notice', code: 'NO_TOKENS', message })
 }
 
-/** Reports the start; of workers the first reports for all of them. */
+/** Reports the start. Of several workers, only the first reports it. */
 function reportStart(
   server: ServerEnd,
   options: ServerConfigOptions,
@@ -104,7 +105,7 @@ function reportStart(
   output.event({ type: 'notice', code: 'ADMIN', message })
 }
 
-/** Reloads the tokens of a server without a file: everything else stays. */
+/** Reloads the tokens of a server without a file. Everything else stays. */
 async function reloadTokens(
   server: ServerEnd,
   given: ServerConfigOptions,
@@ -119,7 +120,7 @@ async function reloadTokens(
   }
 }
 
-/** Serves by workers. This process serves no visitors: it holds what the workers share. */
+/** Serves with worker processes. This process serves no visitors: it holds what the workers share. */
 async function serveByWorkers(
   { file, flags, workers: count }: ServeSettings,
   succession: Succession | undefined,
@@ -153,13 +154,13 @@ async function serveByWorkers(
   run.output.event(workers.totals())
 }
 
-/** Prepares the admin listener, whose code is loaded only for workers that have one. */
+/** Prepares the admin listener. Its code is loaded only if there is one. */
 async function prepareAdmin(config: AdminConfig, folder: string, run: Run): Promise<WorkersAdmin> {
   const { WorkersAdmin } = await import('../workers/workers-admin.ts')
   return WorkersAdmin.prepare(config, folder, run)
 }
 
-/** Returns the place of a worker, whose code is loaded only for such processes. */
+/** Returns the place of a worker. The code is loaded only in workers. */
 async function placeIn(
   environment: Run['environment'],
 ): Promise<{ readonly place: Place | undefined } | undefined> {

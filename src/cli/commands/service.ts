@@ -1,11 +1,11 @@
-// `localtunnels service`: a command of localtunnels that starts with the machine, or when its user signs in.
+// `localtunnels service`: installs a command of localtunnels that starts with the machine, or when its user signs in.
 
 import { execFile } from 'node:child_process'
 import { chmodSync, existsSync, mkdirSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { extensionOf, readConfigText } from '../../config/file.ts'
-import { TunnelError } from '../../errors.ts'
+import { optionInvalid, TunnelError } from '../../errors.ts'
 import { homeFolder } from '../../state-folder.ts'
 import type { ServiceRequest } from '../program/service.ts'
 import type { CommandIo } from '../run.ts'
@@ -23,17 +23,17 @@ import { LAUNCH_OPTIONS } from '../settings/folder-variables.ts'
 import { paletteFor } from '../terminal/palette.ts'
 import { checkConfig } from './config.ts'
 
-/** The number of questions whether a new service still runs. */
+/** The number of checks whether a new service still runs. */
 const ASKS = 4
 const ASK_MS = 500
-/** The time that a command of the service manager may take. */
+/** The time in milliseconds that a command of the service manager may take. */
 const MANAGER_TIMEOUT_MS = 30_000
 
 type Environment = Readonly<Record<string, string | undefined>>
 
 interface Manager {
   readonly path: string
-  /** The file of the variables; `undefined`: they are in the one at `path`. */
+  /** The file of the variables. `undefined` if they are in the file at `path`. */
   readonly variablesPath: string | undefined
   readonly text: (settings: ServiceSettings) => string
   readonly start: readonly (readonly string[])[]
@@ -69,8 +69,7 @@ async function settingsOf(
   const [folder, { command, files }] = [process.cwd(), program()]
   const user = isSystem ? accountOf({ folder, program: files }) : undefined
   if (isSystem && user === undefined && process.platform === 'darwin')
-    throw new TunnelError(
-      'OPTION_INVALID',
+    throw optionInvalid(
       `A service does not run as root: give ${folder} to the user that it is to run as (chown).`,
     )
   const settings: ServiceSettings = {
@@ -88,10 +87,12 @@ async function settingsOf(
   return settings
 }
 
-/** Throws the error that the command itself would: systemd restarts a service without limit if it ends at its start. */
+/**
+ * Throws the error that the command itself would: systemd restarts a service without limit if it fails at its start.
+ */
 async function checkFile({ command, file }: ServiceWords, { environment, write }: CommandIo): Promise<void> {
   if (command !== 'up' && (command !== 'server' || file === undefined)) return
-  // A program does not run as who installs the service, which may be root.
+  // The service does not run as the user who installs it, which may be root.
   if (file !== undefined && extensionOf(file) === '.ts') {
     const read = readConfigText(file)
     if (typeof read === 'string') return
@@ -108,14 +109,13 @@ async function checkFile({ command, file }: ServiceWords, { environment, write }
   })
 }
 
-/** The program as it runs now, and its files. Throws `OPTION_INVALID` when that is a copy that will be gone. */
+/** Returns the current program and its files. Throws `OPTION_INVALID` if that is a copy that will be deleted. */
 function program(): { readonly command: readonly string[]; readonly files: readonly string[] } {
   const { execPath, argv } = process
   if ('Bun' in globalThis && Bun.isStandaloneExecutable) return { command: [execPath], files: [execPath] }
   const files = [execPath, argv[1] ?? '']
   if (files.some(file => /[/\\](?:bunx-|_npx[/\\])/.test(file)))
-    throw new TunnelError(
-      'OPTION_INVALID',
+    throw optionInvalid(
       'bunx and npx run a copy that does not stay: install it first, see docs/installing.md.',
     )
   return { command: 'Bun' in globalThis ? [execPath, ...LAUNCH_OPTIONS, files[1]!] : files, files }
@@ -123,8 +123,7 @@ function program(): { readonly command: readonly string[]; readonly files: reado
 
 function managerOf(name: string, isSystem: boolean, environment: Environment): Manager {
   const home = isSystem ? '' : homeFolder()
-  if (home === undefined)
-    throw new TunnelError('OPTION_INVALID', 'This user has no home folder for the service: set HOME.')
+  if (home === undefined) throw optionInvalid('This user has no home folder for the service: set HOME.')
   if (process.platform === 'darwin') {
     const label = `dev.localtunnels.${name}`
     const folder = isSystem ? '/Library/LaunchDaemons' : join(home, 'Library/LaunchAgents')
@@ -139,7 +138,7 @@ function managerOf(name: string, isSystem: boolean, environment: Environment): M
     }
   }
   if (process.platform !== 'linux')
-    throw new TunnelError('OPTION_INVALID', 'Services are for systemd and launchd: see docs/installing.md.')
+    throw optionInvalid('Services are for systemd and launchd: see docs/installing.md.')
   const config = environment.XDG_CONFIG_HOME ?? join(home, '.config')
   const folder = isSystem ? '/etc/systemd/system' : join(config, 'systemd/user')
   const systemctl = ['systemctl', ...(isSystem ? [] : ['--user'])]
@@ -161,7 +160,7 @@ async function install(manager: Manager, settings: ServiceSettings, write: Comma
   const { path, variablesPath } = manager
   const hasVariables = Object.keys(settings.variables).length > 0
   if (variablesPath !== undefined) {
-    // Left by an earlier installation.
+    // An earlier installation may have left it.
     rmSync(variablesPath, { force: true })
     if (hasVariables) writeNew(variablesPath, environmentFile(settings.variables), 0o600)
   }
@@ -170,7 +169,7 @@ async function install(manager: Manager, settings: ServiceSettings, write: Comma
   if (hasVariables) write(`${settings.variablesPath} has its variables, and only its user reads it.\n`)
   const code = await all(manager.start, write, '')
   if (code !== 0) return code
-  // A command that ends at once runs for a moment: the service manager calls that active.
+  // A command that fails at once runs for a moment, which the service manager reports as active.
   for (let asked = 0; asked < ASKS; asked++) {
     await sleep(ASK_MS)
     const state = await run(manager.status)
@@ -188,11 +187,11 @@ function writeNew(path: string, text: string, mode: number): void {
   try {
     mkdirSync(dirname(path), { recursive: true })
     writeFileSync(path, '', { mode })
-    // The mode counts for a new file only: set before there is anything to read.
+    // The mode above applies only to a new file, so it is set before the content is written.
     chmodSync(path, mode)
     writeFileSync(path, text)
   } catch (cause) {
-    throw new TunnelError('OPTION_INVALID', `${path} cannot be written.`, { cause })
+    throw optionInvalid(`${path} cannot be written.`, { cause })
   }
 }
 
@@ -212,7 +211,7 @@ async function remove({ path, variablesPath, stop }: Manager, name: string, writ
   return code
 }
 
-/** Runs commands one after the other. Where the service manager does not do it, says what would. */
+/** Runs commands one after the other. If the service manager fails, prints the next step. */
 async function all(
   commands: readonly (readonly string[])[],
   write: CommandIo['write'],
@@ -238,7 +237,7 @@ function run([program = '', ...words]: readonly string[]): Promise<{
   return new Promise(resolve =>
     execFile(program, words, { timeout: MANAGER_TIMEOUT_MS }, (error, stdout, stderr) => {
       const isMissing = error !== null && 'code' in error && error.code === 'ENOENT'
-      // A service that notifies is started once its tunnels are public.
+      // A service that notifies counts as started once its tunnels are public.
       const isWaiting = error?.killed === true
       const text = isMissing
         ? `${program} is not there`
@@ -251,5 +250,5 @@ function run([program = '', ...words]: readonly string[]): Promise<{
 }
 
 function missing(name: string): TunnelError {
-  return new TunnelError('OPTION_INVALID', `There is no service called ${name}.`)
+  return optionInvalid(`There is no service called ${name}.`)
 }

@@ -1,4 +1,4 @@
-// `localtunnels [port]`: gives an app a URL, shows it once it responds, and comments on the app's responses.
+// `localtunnels [port]`: gives an app a URL, shows it once it responds, and explains responses of the app.
 
 import { existsSync } from 'node:fs'
 import type { TunnelClientOptions } from '../../client/options.ts'
@@ -8,9 +8,12 @@ import type { Target } from '../settings/target.ts'
 import { explainRefusals } from '../sharing/refused-host.ts'
 import { pause, type Shared, share } from '../sharing/sharing.ts'
 
-/** The pause in milliseconds between requests through the public side that did not come back. */
+/** The pause in milliseconds between failed requests to the public URL. */
 const PROBE_PAUSE_MS = 500
-/** The time in milliseconds after which the URL is shown with a warning: some networks cannot reach their own public side. */
+/**
+ * The time in milliseconds after which the URL is shown with a warning. Some networks cannot reach their own public
+ * address.
+ */
 const PROBE_GIVE_UP_MS = 10_000
 
 export interface ShareSettings {
@@ -20,14 +23,14 @@ export interface ShareSettings {
     TunnelClientOptions,
     'server' | 'token' | 'port' | 'host' | 'url' | 'unix' | 'fetch' | 'folder' | 'spa'
   >
-  /** The inspector. `undefined`: on where a person sees the output. */
+  /** The inspector. `undefined`: on if a person sees the output. */
   readonly inspect: boolean | { readonly port: number } | undefined
   readonly isQrWanted: boolean
   readonly isOpenWanted: boolean
   readonly isCopyWanted: boolean
 }
 
-/** Resolves after a clean end; rejects when the tunnel could not be made or is lost for good. */
+/** Shares the app. Resolves after a clean end; rejects if the tunnel could not be made or is lost for good. */
 export function shareApp(settings: ShareSettings, run: Run): Promise<void> {
   const { target, destination, client } = settings
   return share(
@@ -49,15 +52,15 @@ export function shareApp(settings: ShareSettings, run: Run): Promise<void> {
   )
 }
 
-/** Shows the URL once a request through the public side came back. */
+/** Shows the URL once a request to it succeeded. */
 async function becomeReady({ client, run, announce }: Shared, settings: ShareSettings): Promise<void> {
-  // Before anything is shown: the terminal echoes keys into the status line until the program reads them.
+  // Before anything is shown, because the terminal echoes keys into the status line until the program reads them.
   if (run.terminal !== undefined) {
     const { offerKeys } = await import('./inspect-keys.ts')
     offerKeys(run, { url: () => client.getTunnelUrl(), page: () => client.inspectorUrl })
   }
   const startedAt = performance.now()
-  // A private service has no public side.
+  // A private service has no public URL.
   while ((await client.probe()) === false) {
     if (run.stop.aborted) return
     if (performance.now() - startedAt > PROBE_GIVE_UP_MS) {
@@ -91,7 +94,7 @@ async function becomeReady({ client, run, announce }: Shared, settings: ShareSet
   client.on('reach', async reach => (await import('../sharing/reach.ts')).tellReach(reach, run.output))
 }
 
-/** A person is at the terminal. In a container the port of the inspector would be one that no browser reaches. */
+/** Whether a person is at the terminal. In a container, no browser could reach the inspector's port. */
 function isWatched({ terminal, environment }: Run): boolean {
   return terminal !== undefined && !existsSync('/.dockerenv') && environment.container === undefined
 }

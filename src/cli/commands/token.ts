@@ -1,9 +1,9 @@
-// `localtunnels token`: tokens of a server, made, listed and revoked in its file, while it runs.
+// `localtunnels token`: creates, lists and revokes tokens of a server in its file, while it runs.
 
 import { existsSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { formatDuration as windowText } from '../../config/quantity.ts'
-import { TunnelError } from '../../errors.ts'
+import { optionInvalid, type TunnelError } from '../../errors.ts'
 import { addToken, rotateToken, withoutHash } from '../../kept-tokens.ts'
 import { stateFolder } from '../../state-folder.ts'
 import { SqliteTokens } from '../../stores/sqlite-tokens.ts'
@@ -16,7 +16,7 @@ type Environment = Readonly<Record<string, string | undefined>>
 export interface TokenSettings {
   readonly action: 'add' | 'list' | 'rotate' | 'revoke'
   readonly name: string
-  /** The file; `undefined`: that of the state folder. */
+  /** The token file. `undefined`: that of the state folder. */
   readonly file: string | undefined
   /** The lifetime for `add`. `undefined`: until it is revoked. */
   readonly forMs: number | undefined
@@ -24,7 +24,7 @@ export interface TokenSettings {
   readonly isJson: boolean
 }
 
-/** Rejects with `OPTION_INVALID` for a name that there is already, or is not, and for a scope that cannot be used. */
+/** Runs the command. Rejects with `OPTION_INVALID` for a name that exists or is invalid, and for an invalid scope. */
 export function token(settings: TokenSettings, { environment, write, log }: CommandIo): void {
   const file = settings.file ?? tokensFile(environment)
   const store = new SqliteTokens(file)
@@ -42,7 +42,7 @@ export function token(settings: TokenSettings, { environment, write, log }: Comm
 /** The folder in which services of systemd store their state. */
 const SERVICE_STATE = '/var/lib'
 
-/** Returns the place of the file, and, if no server has it open, where else it may have to be. */
+/** Returns the path of the file and, if no server has it open, which other file the server may use. */
 function placeOf(file: string, isShared: boolean, others: readonly string[]): string {
   if (isShared) return `The file is ${file}.\n`
   const elsewhere = others.filter(other => other !== file).map(other => `  --tokens-db ${other}\n`)
@@ -50,7 +50,7 @@ function placeOf(file: string, isShared: boolean, others: readonly string[]): st
   return `The file is ${file}. No server has it open now; a server of another user has another file.\n${hint}`
 }
 
-/** Files of tokens of services: of the packaged unit, and of `localtunnels service install`. */
+/** Returns the token files of services: of the packaged unit, and of `localtunnels service install`. */
 export function serviceFiles(folder: string): readonly string[] {
   try {
     return readdirSync(folder)
@@ -69,10 +69,7 @@ export function serviceFiles(folder: string): readonly string[] {
 export function tokensFile(environment: Environment): string {
   const folder = stateFolder(environment)
   if (folder !== undefined) return join(folder, 'tokens.db')
-  throw new TunnelError(
-    'OPTION_INVALID',
-    'There is no state folder that can be written: name a file with --tokens-db.',
-  )
+  throw optionInvalid('There is no state folder that can be written: name a file with --tokens-db.')
 }
 
 function act(settings: TokenSettings, store: TokenStore, file: string): string {
@@ -95,7 +92,7 @@ function act(settings: TokenSettings, store: TokenStore, file: string): string {
   }
 }
 
-/** Prints only the secret; all other text goes to standard error. */
+/** Prints the secret to standard output, and all other text to standard error. */
 function shown(
   made: { readonly name: string; readonly token: string; readonly file: string },
   isJson: boolean,
@@ -104,7 +101,7 @@ function shown(
 }
 
 function missing(name: string): TunnelError {
-  return new TunnelError('OPTION_INVALID', `There is no token called ${visible(name)}.`)
+  return optionInvalid(`There is no token called ${visible(name)}.`)
 }
 
 function table(tokens: readonly KeptToken[]): string {

@@ -1,4 +1,4 @@
-// `localtunnels up`: the services of a configuration file over one connection, kept as the file says while it changes.
+// `localtunnels up`: the services of a configuration file on one connection, updated when the file changes.
 
 import { isDeepStrictEqual } from 'node:util'
 import { pauseBefore } from '../../client/carriers/tries.ts'
@@ -33,20 +33,23 @@ import { aborted } from '../stop.ts'
 import { faultsError, findConfig } from './config.ts'
 
 export interface UpSettings {
-  /** The file. `undefined`: the one in this folder. */
+  /** The file. `undefined`: the one in the current folder. */
   readonly file: string | undefined
-  /** Whether to use a server in this process, whatever the file says. */
+  /** Whether to use a server in this process, even if the file names one. */
   readonly isLocal: boolean
-  /** A lost connection ends the command, whatever the file says. */
+  /** Whether a lost connection ends the command, even if the file says otherwise. */
   readonly endsWhenLost: boolean
 }
 
-/** Resolves after a clean end. Rejects when the file has faults at the start, no service can be had, or the server says no for good. */
+/**
+ * Runs the services. Resolves after a clean end. Rejects if the file has faults at the start, no service can be had,
+ * or the server refuses for good.
+ */
 export async function up({ file, isLocal, endsWhenLost }: UpSettings, run: Run): Promise<void> {
   const path = file ?? findConfig('.')
   const lost = deferred<never>()
   const up = new Up({ path, isNamed: file !== undefined, isLocal, endsWhenLost }, run, lost.reject)
-  // Before it is read: what is written from here on is noticed.
+  // Before the file is read, so that all later changes are noticed.
   const watch = new FileWatch(
     [path],
     () => up.changed(),
@@ -63,20 +66,20 @@ export async function up({ file, isLocal, endsWhenLost }: UpSettings, run: Run):
   }
 }
 
-/** The file, and how it came to be used. */
+/** The file, and how it was chosen. */
 type Source = Pick<FileSettings, 'path' | 'isNamed' | 'isLocal'> & Pick<UpSettings, 'endsWhenLost'>
 
 class Up {
   readonly #source: Source
   readonly #run: Run
-  /** The client was closed for good. */
+  /** Called when the client was closed for good. */
   readonly #lost: (error: unknown) => void
   readonly #totals = new Totals()
   readonly #changes: Changes
   #config: ClientConfig | undefined
   #line: Line | undefined
   #hasKeys = false
-  /** Services that were refused for what passes by itself, while others run, and how often that was. */
+  /** The services that were refused for a temporary reason while others run, and the number of attempts. */
   #away: ReadonlySet<string> = new Set()
   #tries = 0
   #isPausing = false
@@ -88,7 +91,7 @@ class Up {
     this.#changes = new Changes(superseded => this.#change(superseded), lost)
   }
 
-  /** Rejects when not one service can be had, for a reason that does not pass by itself. */
+  /** Starts the services. Rejects if not one can be had, for a reason that is not temporary. */
   async begin(): Promise<void> {
     const config = await read(this.#source, this.#run)
     await connectPatiently(() => this.#begin(config), this.#run)
@@ -99,7 +102,7 @@ class Up {
     const refusals = await this.#apply(config)
     const [first, ...others] = refusals
     if (first !== undefined && this.#line?.services.size === 0) {
-      // A refusal that all share, such as a server that is not there, is printed once, by the caller.
+      // If all share a refusal, such as a missing server, the caller prints it once.
       this.#printRefusals(others.filter(({ error }) => error !== first.error))
       throw named(first)
     }
@@ -107,7 +110,6 @@ class Up {
     if (!this.#run.stop.aborted) this.#configured(refusals)
   }
 
-  /** The file is another. */
   changed(): void {
     this.#changes.ask()
   }
@@ -143,7 +145,7 @@ class Up {
   async #apply(config: ClientConfig, superseded?: AbortSignal): Promise<readonly Refusal[]> {
     const isSameLine = isDeepStrictEqual(this.#config?.connection, config.connection)
     if (this.#line === undefined || !isSameLine) {
-      // Before anything ends: options that cannot be used are reported, and another server is dialled.
+      // Before anything ends: reports unusable options, and dials another server.
       const line = await Line.open(config, {
         source: this.#source,
         run: this.#run,
@@ -167,7 +169,7 @@ class Up {
     }
   }
 
-  /** Asks again for those that were refused for what passes by itself. Returns whether this is news: else it was said before. */
+  /** Requests services again that were refused for a temporary reason. Returns whether this is news. */
   #tell(refusals: readonly Refusal[]): boolean {
     const isPassing = refusals.some(({ error }) => passes(error))
     const isKnown = ({ service, error }: Refusal) => passes(error) && this.#away.has(service)
@@ -186,7 +188,7 @@ class Up {
     this.#changes.ask()
   }
 
-  /** Prints the services that run, and below them the refused ones. */
+  /** Prints the running services, and below them the refused ones. */
   #configured(refusals: readonly Refusal[]): void {
     this.#run.served()
     const services = this.#line?.services.size ?? 0
@@ -198,7 +200,7 @@ class Up {
     if (!this.#hasKeys) void this.#offerKeys()
   }
 
-  /** Offers keys, which ask the current client when one is pressed. */
+  /** Offers keys. When one is pressed, it uses the current client. */
   async #offerKeys(): Promise<void> {
     this.#hasKeys = true
     const { offerKeys } = await import('./inspect-keys.ts')
@@ -206,20 +208,20 @@ class Up {
   }
 }
 
-/** The operations of a line, and the receiver of its reports. */
+/** What a line calls for its reports. */
 interface LineOwner {
   readonly source: Source
   readonly run: Run
   readonly totals: Totals
-  /** The client was closed for good. */
+  /** Called when the client was closed for good. */
   readonly lost: (error: unknown) => void
-  /** A service was refused after its file was replaced by a newer one. */
+  /** Called when a service was refused after a newer file replaced this one. */
   readonly refused: (refusal: Refusal) => void
-  /** Services run that are returned for this line: the server has to be there. */
+  /** Whether running services will be released for this line, so that the server must be reachable. */
   readonly mustReach: boolean
 }
 
-/** A client with the services that go over it, and the server in this process if none is named. */
+/** A client with its services, and the server in this process if none is named. */
 class Line {
   readonly client: ClientEnd
   readonly services: Services
@@ -310,7 +312,7 @@ class Line {
   }
 }
 
-/** The error with the name of its service, unless it concerns all of them, as a server that is not there does. */
+/** Returns the error with the name of its service, unless it concerns all services, such as a missing server. */
 function named({ service, error }: Refusal): TunnelError {
   if (exitCodeOf(error.code) === EXIT.unreachable) return error
   const { action } = ERRORS[error.code]
@@ -318,7 +320,7 @@ function named({ service, error }: Refusal): TunnelError {
   return new TunnelError(error.code, `${service}: ${what}`, { cause: error })
 }
 
-/** Rejects with `CONFIG_INVALID` after every fault is printed. */
+/** Reads the file. Rejects with `CONFIG_INVALID` after every fault was printed. */
 async function read({ path, isNamed }: Source, { output, environment }: Run): Promise<ClientConfig> {
   const logins = () => new Logins(environment)
   const found = isNamed ? undefined : (server: string) => trustsServer(server, environment, logins)

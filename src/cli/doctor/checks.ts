@@ -1,8 +1,10 @@
-// The checks of `localtunnels doctor`. None rejects: whatever happens is a finding.
+// The checks of `localtunnels doctor`. None rejects: every error is a result.
 
 import { createHash } from 'node:crypto'
 import { lookup } from 'node:dns/promises'
-import { hostname as machineName } from 'node:os'
+import { once } from 'node:events'
+import { createServer } from 'node:net'
+import { hostname as machineName, networkInterfaces } from 'node:os'
 import { type ProxySettings, proxyChooser } from '../../client/carriers/proxy.ts'
 import { parseServer, type ServerAddress } from '../../client/carriers/server-address.ts'
 import { alertOf, distrustOf } from '../../client/carriers/tls-faults.ts'
@@ -11,10 +13,11 @@ import { addressOrigin } from '../../client/origins/origin-of.ts'
 import { speaksTls, UNTRUSTED } from '../../client/origins/tls-check.ts'
 import { dialThrough } from '../../client/proxies/dial.ts'
 import { dialOutward } from '../../client/reach/outward.ts'
-import { ERRORS, TunnelError } from '../../errors.ts'
+import { ERRORS, messageOf, TunnelError } from '../../errors.ts'
 import { formatUrl } from '../../names.ts'
 import type { Dial } from '../../socket.ts'
 import { dial, onThisMachine } from '../../sockets/dial.ts'
+import { lowPortAdvice } from '../../sockets/low-ports.ts'
 import type { ShareSettings } from '../commands/share.ts'
 import { type ClientEnd, createClient } from '../ends.ts'
 import { EXIT, exitCodeOf } from '../exit-codes.ts'
@@ -23,11 +26,10 @@ import { accepts, DEAF, isListening } from '../sharing/origin-watch.ts'
 import { asFlags } from '../words.ts'
 import { askPage, type PageAnswer } from './control-page.ts'
 import { whyNoAnswer } from './https-checks.ts'
-import { checkOwnPort } from './own-port.ts'
 
 export interface Check {
   readonly verdict: 'ok' | 'fail' | 'note'
-  /** The object of the check, one or two words. */
+  /** What is checked, in one or two words. */
   readonly what: string
   readonly found: string
   /** The next step. */
@@ -35,7 +37,7 @@ export interface Check {
 }
 
 const TIMEOUT_MS = 5_000
-/** Certificates and tokens with a date begin to fail somewhere here. */
+/** The difference in milliseconds above which certificates and tokens with dates may fail. */
 const MAX_CLOCK_SKEW_MS = 60_000
 
 export function checkRuntime(version: string): Check {
@@ -67,14 +69,14 @@ export function checkEnvironment(environment: Readonly<Record<string, string | u
   return { verdict: 'ok', what: 'environment', found: shown.join(' ') || 'no TUNNEL_ variable is set' }
 }
 
-/** The results of the doctor about the way to the server. */
+/** The results about the connection to the server. */
 export interface Way {
   readonly server: ServerAddress
   readonly proxy: ProxySettings | undefined
   readonly dial: Dial
 }
 
-/** The way to the server: which proxy, if any, and why not one that the environment names. */
+/** Checks which proxy is used, if any, or why the one in the environment is not. */
 export function checkWay(
   server: string,
   options: ShareSettings['client'],
@@ -139,7 +141,7 @@ export async function checkApp(target: Target): Promise<readonly Check[]> {
   }
   if (target.dial.host !== 'localhost') return checks
   const { port } = target.dial
-  // Dev servers listen on either family of `localhost`, depending on their runtime's version.
+  // Dev servers listen on either address family of `localhost`, depending on their runtime's version.
   const families = await Promise.all(
     ['127.0.0.1', '::1'].map(async host => ((await accepts({ host, port })) ? host : undefined)),
   )
@@ -147,7 +149,7 @@ export async function checkApp(target: Target): Promise<readonly Check[]> {
   return checks
 }
 
-/** Checks TLS with the app, as each visitor's request would use it. */
+/** Checks TLS with the app, as visitors' requests use it. */
 async function checkAppTls({ options, label }: Target): Promise<Check> {
   const what = 'app TLS'
   try {
@@ -159,7 +161,7 @@ async function checkAppTls({ options, label }: Target): Promise<Check> {
   }
 }
 
-/** Checks name, TCP and HTTP of the server, its version and its clock. */
+/** Checks the name, TCP and HTTP of the server, its version and its clock. */
 export async function checkServer(way: Way): Promise<readonly Check[]> {
   const { host: hostname = 'localhost', port } = way.server.address
   const secure = way.server.isSecure
@@ -187,7 +189,7 @@ async function checkStatus({ dial, server }: Way, url: string): Promise<readonly
   try {
     let answer = await askPage(dial, server, '/', TIMEOUT_MS)
     let version = versionOf(answer)
-    // Servers of others, and ours of old, say it there.
+    // Other servers, and our old ones, report it there.
     if (version === undefined) {
       answer = await askPage(dial, server, '/status', TIMEOUT_MS)
       version = versionInStatus(answer)
@@ -216,23 +218,23 @@ async function checkStatus({ dial, server }: Way, url: string): Promise<readonly
   }
 }
 
-/** Returns the version that the control host tells programs. */
+/** Returns the version that the control host reports to programs. */
 function versionOf({ body }: PageAnswer): string | undefined {
   return /^localtunnels (\S+)\n$/.exec(body)?.[1]
 }
 
 function versionInStatus({ body }: PageAnswer): string | undefined {
   try {
-    // Foreign JSON: only the field looked at below, and that is checked.
+    // Foreign JSON: only this field is read, and checked.
     const { version } = JSON.parse(body) as { version?: unknown }
     return typeof version === 'string' ? version : undefined
   } catch {
-    return undefined // no JSON, or none with fields: something else answers
+    return undefined // not JSON, or without fields: another program responds
   }
 }
 
 function fixOf(error: unknown): { readonly fix?: string } {
-  // A fault of a proxy comes with its fix.
+  // An error of a proxy contains its fix.
   if (error instanceof TunnelError) return {}
   const code = error instanceof Error && 'code' in error ? String(error.code) : ''
   const text = messageOf(error)
@@ -246,7 +248,7 @@ function checkClock(answer: PageAnswer): Check {
   const date = Date.parse(answer.headers.get('date') ?? '')
   if (Number.isNaN(date))
     return { verdict: 'note', what: 'clock', found: 'not compared: the server sends no Date' }
-  // The header has whole seconds.
+  // The header has a resolution of a second.
   const skewMs = Math.abs(Date.now() - date)
   const found = skewMs < 2_000 ? 'as the server' : `${Math.round(skewMs / 1_000)} s away from the server`
   if (skewMs <= MAX_CLOCK_SKEW_MS) return { verdict: 'ok', what: 'clock', found }
@@ -254,12 +256,12 @@ function checkClock(answer: PageAnswer): Check {
   return { verdict: 'fail', what: 'clock', found, fix }
 }
 
-/** The real thing: upgrade, registration, DNS of the new name, and a request through the public side. */
+/** Checks a real tunnel: upgrade, registration, DNS of the new name, and a request to the public URL. */
 export async function checkRoundTrip(
   server: string,
   options: ShareSettings['client'] & { readonly token: string },
 ): Promise<readonly Check[]> {
-  // The same each time: with --acme each new name costs one of the certificates that a domain gets in a week.
+  // The same name each time: with --acme, each new name uses one of the certificates that a domain gets per week.
   const subdomain = `doctor-${createHash('sha256').update(machineName()).digest('hex').slice(0, 8)}`
   let client: Awaited<ReturnType<typeof createClient>>
   try {
@@ -274,7 +276,7 @@ export async function checkRoundTrip(
   } catch (error) {
     const code = error instanceof TunnelError ? `${error.code}: ` : ''
     const fix = 'A proxy in front of the server must pass on WebSocket upgrades.'
-    // A refusal of the server comes with its fix.
+    // A refusal of the server contains its fix.
     const isSaid = error instanceof TunnelError && exitCodeOf(error.code) === EXIT.refused
     const found = code + messageOf(error)
     return [{ verdict: 'fail', what: 'registration', found, ...(!isSaid && { fix }) }]
@@ -311,7 +313,7 @@ async function checkProbe(
   options: ShareSettings['client'],
 ): Promise<Check> {
   const isProven = await client.probe()
-  // The address may be another one by now.
+  // The address may have changed by now.
   const url = client.getTunnelUrl()
   if (isProven) return { verdict: 'ok', what: 'public side', found: `a request to ${url} came back` }
   const outward = dialOutward([parseServer(server, options).address], dial)
@@ -322,6 +324,25 @@ async function checkProbe(
   return { verdict: 'fail', what: 'public side', found, fix }
 }
 
-function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error)
+/**
+ * Returns a note for that fault. `undefined` if the address is another machine's, or something listens there by now.
+ */
+export async function checkOwnPort(address: string, port: number): Promise<Check | undefined> {
+  const own = Object.values(networkInterfaces()).flatMap(entries => entries ?? [])
+  if (!own.some(entry => entry.address === address)) return undefined
+  const what = 'port'
+  const listener = createServer()
+  try {
+    listener.listen(port, address)
+    await once(listener, 'listening')
+    const found = `${address} is this machine, and nothing listens on port ${port}`
+    return { verdict: 'note', what, found, fix: 'Start the server: localtunnels server' }
+  } catch (error) {
+    const code = error instanceof Error && 'code' in error ? error.code : undefined
+    if (code !== 'EACCES') return undefined
+    const found = `${address} is this machine, and this user may not listen on port ${port}`
+    return { verdict: 'note', what, found, fix: lowPortAdvice(process.execPath) }
+  } finally {
+    listener.close()
+  }
 }

@@ -1,4 +1,4 @@
-// Asks a server for a page of its control host, by the way that the client takes: a proxy on it is on this one too.
+// Requests a page of a server's control host, through the same proxy as the client.
 
 import type { ServerAddress } from '../../client/carriers/server-address.ts'
 import { deferred } from '../../deferred.ts'
@@ -12,7 +12,7 @@ export interface PageAnswer extends AnswerHead {
   readonly body: string
 }
 
-/** Rejects with what the dial failed with, or when nothing comes that is HTTP. */
+/** Requests the page. Rejects with the error of the dial, or if the response is not HTTP. */
 export async function askPage(
   dial: Dial,
   server: ServerAddress,

@@ -1,4 +1,5 @@
-// Checks the configuration file of a folder for `localtunnels doctor`: that it has no fault, and that its apps listen.
+// Checks the configuration file of a folder for `localtunnels doctor`: that it has no fault, and that its apps
+// listen.
 
 import { findFiles } from '../../config/file.ts'
 import { loadConfig } from '../../config/load.ts'
@@ -12,11 +13,11 @@ import { type Check, checkApp } from './checks.ts'
 
 export interface FileChecks {
   readonly checks: readonly Check[]
-  /** The way of `up` to the server, if the file names one. */
+  /** The connection of `up` to the server, if the file names one. */
   readonly way?: { readonly destination: Destination; readonly client: ShareSettings['client'] }
 }
 
-/** Checks the file that `up` would use. Without a file, or with a server's, there are no checks. */
+/** Checks the file that `up` would use. Without a file, or for a server's, there are no checks. */
 export async function checkFile(
   environment: Readonly<Record<string, string | undefined>>,
 ): Promise<FileChecks> {
@@ -38,7 +39,7 @@ export async function checkFile(
   const { connection, services } = config
   const checks: Check[] = [{ verdict: 'ok', what, found: `${path}: ${count(services.length, 'service')}` }]
   for (const service of services) {
-    // Nothing but a response shows whether anything listens there.
+    // Only a response could show whether anything listens on UDP.
     if (service.kind === 'udp') continue
     for (const { fix, ...check } of await checkApp(serviceTarget(service)))
       checks.push({ ...check, what: service.name, ...(fix && { fix: `Start the app, or change ${path}.` }) })

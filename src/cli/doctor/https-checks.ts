@@ -1,7 +1,8 @@
-// The checks of `localtunnels doctor` for servers that visitors reach with https. None rejects.
+// The checks of `localtunnels doctor` for servers that visitors reach with HTTPS. None rejects.
 
 import { parseServer, type ServerTlsOptions } from '../../client/carriers/server-address.ts'
 import { unreachable } from '../../client/carriers/unreachable.ts'
+import { messageOf } from '../../errors.ts'
 import type { Dial } from '../../socket.ts'
 import type { Check } from './checks.ts'
 import { askPage } from './control-page.ts'
@@ -9,7 +10,7 @@ import { askPage } from './control-page.ts'
 const TIMEOUT_MS = 5_000
 const HTTP_PORT = 80
 
-/** Whether http leads to https, and the checks of a certificate authority to the server: both come to port 80. */
+/** Checks port 80: whether HTTP redirects to HTTPS, and whether checks of a certificate authority reach the server. */
 export async function checkHttpPort(dial: Dial, host: string, port: number = HTTP_PORT): Promise<Check> {
   const what = 'http'
   const url = `http://${host}${port === HTTP_PORT ? '' : `:${port}`}`
@@ -22,12 +23,13 @@ export async function checkHttpPort(dial: Dial, host: string, port: number = HTT
       return { verdict: 'ok', what, found: `${url} leads to ${new URL(location).origin}` }
     return { verdict: 'note', what, found: `${url} returns ${status}, and does not redirect to https`, fix }
   } catch (error) {
-    const reason = error instanceof Error ? error.message : String(error)
-    return { verdict: 'note', what, found: `${url} does not respond: ${reason}`, fix }
+    return { verdict: 'note', what, found: `${url} does not respond: ${messageOf(error)}`, fix }
   }
 }
 
-/** Returns why no visitor gets a response from this URL, as far as TLS and the way there say. `undefined` if one does. */
+/**
+ * Returns why visitors get no response from this URL, as far as TLS and the connection show. `undefined` if they do.
+ */
 export async function whyNoAnswer(
   dial: Dial,
   url: string,
@@ -42,6 +44,6 @@ export async function whyNoAnswer(
       return unreachable(error, server).message
     }
   } catch (error) {
-    return error instanceof Error ? error.message : String(error)
+    return messageOf(error)
   }
 }

@@ -1,13 +1,13 @@
-// Explanations of an exchange, in sentences of our own: nothing in them is a visitor's text.
+// Explains an exchange in sentences of our own, without any text of a visitor.
 
 import { ERRORS } from '../../errors.ts'
 import type { ExchangeDetail, ExchangeRow } from '../../exchange.ts'
 import { formatBytes, formatDuration } from '../terminal/format.ts'
 
-/** An response that took longer is worth a word. */
+/** The duration in milliseconds above which a response is called slow. */
 const SLOW_MS = 1_000
 
-/** Explains an exchange. `others`: requests like it, the newest first. */
+/** Explains an exchange. `others`: similar requests, the newest first. */
 export function explained(detail: ExchangeDetail, others: readonly ExchangeRow[]): readonly string[] {
   return [
     outcomeOf(detail),

@@ -1,16 +1,16 @@
-// The Model Context Protocol on two streams: JSON-RPC, a line each, and of it what a server with tools needs. Why it is written
-// here: docs/decisions/071-agents.md.
+// The Model Context Protocol on two streams: JSON-RPC, one message per line, with what a server of tools needs. Why
+// it is written here: docs/decisions/071-agents.md.
 
-import { TunnelError } from '../../errors.ts'
+import { optionInvalid, TunnelError } from '../../errors.ts'
 import { VERSION } from '../../version.ts'
 import { answerText } from './answer.ts'
 import { Given, misfit, type Tool } from './tool.ts'
 
-/** Revisions of the protocol whose tools are these; the newest first. */
+/** The revisions of the protocol with these tools, the newest first. */
 const REVISIONS = ['2025-11-25', '2025-06-18', '2025-03-26', '2024-11-05']
-/** The maximum length of a message: an edited body, and room. Above, the line is refused and the connection ends. */
+/** The maximum length of a message: an edited body, and some room. If exceeded, the connection ends. */
 const MAX_LINE_CHARS = 4_194_304
-/** Calls in progress at once: an agent waits for some, and makes few. If exceeded: an error. */
+/** The maximum number of calls in progress. An agent makes few. If exceeded: an error. */
 const MAX_CALLS = 32
 
 const PARSE_ERROR = -32_700
@@ -40,16 +40,16 @@ export class AgentProtocol {
     this.#write = write
   }
 
-  /** Called with text of the client, in any pieces. Throws `OPTION_INVALID` for a line without end. */
+  /** Called with text of the client, in pieces of any size. Throws `OPTION_INVALID` for a line that is too long. */
   received(text: string): void {
     const lines = (this.#rest + text).split('\n')
     this.#rest = lines.pop() ?? ''
     if (this.#rest.length > MAX_LINE_CHARS)
-      throw new TunnelError('OPTION_INVALID', 'A message of the agent is longer than 4 MiB.')
+      throw optionInvalid('A message of the agent is longer than 4 MiB.')
     for (const line of lines) if (line.trim() !== '') this.#take(line)
   }
 
-  /** The client is gone: calls in progress end. */
+  /** Called when the client is gone: ends the calls in progress. */
   close(): void {
     for (const call of this.#calls.values()) call.abort()
   }
@@ -63,9 +63,9 @@ export class AgentProtocol {
     }
     if (typeof message !== 'object' || message === null || Array.isArray(message))
       return this.#fail(null, INVALID_REQUEST, 'A message is an object.')
-    const { id, method, params } = message as Incoming // an object, whose fields are looked at one by one
+    const { id, method, params } = message as Incoming // an object, whose fields are checked one by one
     const given = typeof params === 'object' && params !== null ? (params as Record<string, unknown>) : {}
-    // A response to a question of ours: there are none.
+    // A response to a request of ours, of which there are none.
     if (typeof method !== 'string') return undefined
     if (typeof id !== 'string' && typeof id !== 'number') return this.#notified(method, given)
     this.#asked(id, method, given)
@@ -108,7 +108,7 @@ export class AgentProtocol {
     // An object of JSON.
     const given = values as Readonly<Record<string, unknown>>
     const fault = misfit(given, tool)
-    // To the agent, which can fix it: a fault of the protocol would only reach its program.
+    // Sent as a result, because the agent can fix it: a protocol error would only reach its program.
     if (fault !== undefined) return this.#answer(id, said(`OPTION_INVALID: ${fault}.`, true))
     if (this.#calls.size >= MAX_CALLS) return this.#fail(id, BUSY, `${MAX_CALLS} calls are in progress.`)
     const call = new AbortController()
@@ -124,7 +124,7 @@ export class AgentProtocol {
   ): Promise<void> {
     try {
       const reply = await tool.call(new Given(values), signal)
-      // A call that was cancelled has no response.
+      // A cancelled call has no response.
       if (!signal.aborted) this.#answer(id, said(answerText(reply), false))
     } catch (cause) {
       if (signal.aborted) return

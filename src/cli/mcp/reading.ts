@@ -1,6 +1,6 @@
-// Tools that look at what came, and change nothing.
+// The tools that read captured exchanges and change nothing.
 
-import { TunnelError } from '../../errors.ts'
+import { optionInvalid } from '../../errors.ts'
 import type { Diff, ExchangeDetail, ExchangeRow, Frame, Session } from '../../exchange.ts'
 import { diffLines } from '../captured/diff-lines.ts'
 import type { InspectorSession } from '../captured/inspector-session.ts'
@@ -13,13 +13,13 @@ import type { Tool } from './tool.ts'
 const FILTER =
   'Filter, all terms must hold: POST, /hooks, path:/hooks/*, status:5xx, body:"text", header:name, slower:500ms, code:ORIGIN_REFUSED, is:error, is:refused, is:replay, -is:open'
 const ID = { type: 'string', description: 'Id of the request, or: latest' } as const
-/** The room for rows in a reply. */
+/** The size of the rows in a reply. */
 const ROWS_BYTES = 17_000
 const DEFAULT_BODY_BYTES = 6_000
 const MAX_BODY_BYTES = 16_000
-/** The maximum length of a body that is read: more takes an agent hundreds of calls. */
+/** The maximum length of a body that is read. With more, an agent would need hundreds of calls. */
 const MAX_TEXT_CHARS = 1_048_576
-/** The longest wait in seconds; most clients of agents cancel a call after a minute. */
+/** The longest wait in seconds. Most agents' clients cancel a call after a minute. */
 const MAX_WAIT_S = 300
 
 export function readingTools(sessions: Sessions): readonly Tool[] {
@@ -242,7 +242,7 @@ export function readingTools(sessions: Sessions): readonly Tool[] {
   ]
 }
 
-/** Returns the part of a row that an agent needs. */
+/** Returns the fields of a row that an agent needs. */
 export function shortRow(row: ExchangeRow): object {
   const { id, startedAt, tunnel, method, kind, path, status, state, code, times, replayOf, note, verified } =
     row
@@ -279,20 +279,20 @@ function excerpt(
   const about = { type, totalBytes, ...(keptBytes < totalBytes && { keptBytes }) }
   const whole = new TextDecoder().decode(bytes).slice(0, MAX_TEXT_CHARS)
   if (/[\0\ufffd]/.test(whole.slice(0, 1_000))) return { ...about, text: '(binary)' }
-  // Masked as a whole, so that no part of a secret begins an excerpt.
+  // Masked as a whole, so that no excerpt begins with a part of a secret.
   const text = reveals ? whole : redacted(whole)
   const shown = cutAt(text.slice(offset, offset + maxBytes), maxBytes)
   const next = offset + shown.length
   return { ...about, text: shown, ...(next < text.length && { nextOffset: next }) }
 }
 
-/** A value of a filter: what would end it matches any character. */
+/** Quotes a value for a filter. A character that would end it matches any character. */
 function quoted(value: string): string {
   return `"${value.replace(/["\\]/g, '*')}"`
 }
 
 export function checkPath(path: string | undefined): void {
-  // Of the app itself: an absolute URL could ask an app that is a proxy for something else.
+  // Only the app itself: an absolute URL could make an app that is a proxy call another one.
   if (path !== undefined && !path.startsWith('/'))
-    throw new TunnelError('OPTION_INVALID', 'path must begin with /: replays go to the app alone.')
+    throw optionInvalid('path must begin with /: replays go to the app alone.')
 }

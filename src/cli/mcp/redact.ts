@@ -1,11 +1,11 @@
-// Secrets out of texts that an agent reads: values whose name says what they are, and values that look like keys. Fields of
-// heads are masked by the inspector itself. A value with neither the name nor the look of a secret stays.
+// Masks secrets in texts for an agent: values with a secret's name, and values that look like keys. The inspector
+// itself masks header fields. A secret with neither is not masked.
 
 const MASK = '••••••'
 const NAME =
   '[\\w.-]{0,40}(?:passw(?:or)?d|passphrase|secret|token|api[_-]?key|access[_-]?key|private[_-]?key|credential|authorization|cookie|session|signature|csrf|otp|cvc|card[_-]?number)[\\w.-]{0,40}'
 
-/** Every part has a bound: a text of a stranger takes time in proportion to its length. */
+/** Every repetition is bounded, so that a stranger's text takes linear time. */
 const RULES: readonly (readonly [RegExp, string])[] = [
   // JSON: strings, and numbers.
   [
@@ -33,7 +33,7 @@ export function redacted(text: string): string {
   return RULES.reduce((rest, [pattern, mask]) => rest.replace(pattern, mask), text)
 }
 
-/** Every text in a value of JSON. */
+/** Masks every text in a JSON value. */
 export function redactedValue(value: unknown): unknown {
   if (typeof value === 'string') return redacted(value)
   if (Array.isArray(value)) return value.map(redactedValue)

@@ -1,8 +1,8 @@
-// Tools that send a request again, and keep one as a file.
+// The tools that send a request again, and save one as a file.
 
 import { realpath } from 'node:fs/promises'
 import { basename, dirname, isAbsolute, join, relative, resolve } from 'node:path'
-import { TunnelError } from '../../errors.ts'
+import { optionInvalid } from '../../errors.ts'
 import type { Diff, Edit, ExchangeDetail, ReplayResult } from '../../exchange.ts'
 import { diffLines } from '../captured/diff-lines.ts'
 import { saveFixture } from '../captured/fixture.ts'
@@ -94,7 +94,7 @@ export function replayingTools(sessions: Sessions): readonly Tool[] {
         const path = await realPath(resolve(name))
         const inside = relative(await realpath(process.cwd()), path)
         if (!name.endsWith('.http') || inside.startsWith('..') || isAbsolute(inside))
-          throw new TunnelError('OPTION_INVALID', 'file must end with .http and be below the current folder.')
+          throw optionInvalid('file must end with .http and be below the current folder.')
         await saveFixture(sessionOf(sessions, given), given.text('id') ?? '', path)
         return { said: `Written to ${inside}.` }
       },
@@ -102,14 +102,14 @@ export function replayingTools(sessions: Sessions): readonly Tool[] {
   ]
 }
 
-/** Returns where a new file would be: a link in its path may lead to another place. */
+/** Returns where a new file would be, because a link in its path may lead to another place. */
 async function realPath(path: string): Promise<string> {
   const folder = dirname(path)
   const real = await realpath(folder).catch(() => (folder === path ? path : realPath(folder)))
   return join(real, basename(path))
 }
 
-/** Returns a comparison without the lines that a replay changes in every request. */
+/** Returns a comparison without the lines that differ in every replay. */
 function answersOf(diff: Diff): Diff {
   const { request } = diff
   return { ...diff, request: { ...request, fields: [], first: { ...request.first, isSame: true } } }

@@ -1,5 +1,5 @@
-// The sessions that an agent can look at: those of this user that run with an inspector, and the session in which the agent
-// shares ports.
+// The sessions that an agent can read: those of this user with an inspector, and the one in which the agent shares
+// ports.
 
 import { findInspectors } from '../../parts/inspect/discovery.ts'
 import { InspectorSession } from '../captured/inspector-session.ts'
@@ -14,9 +14,9 @@ export const SESSION_ARGUMENT = {
 
 export interface Sessions {
   readonly environment: Readonly<Record<string, string | undefined>>
-  /** Whether nothing is masked, at the user's wish. */
+  /** Whether nothing is masked, as the user chose. */
   readonly reveals: boolean
-  /** Returns the page of the inspector of the ports shared here, while there are any. */
+  /** Returns the inspector's page for the ports shared here. `undefined` if there are none. */
   readonly own: () => string | undefined
 }
 
@@ -27,7 +27,7 @@ export function sessionOf({ environment, own }: Sessions, given: Given): Inspect
   return InspectorSession.find(environment, pid)
 }
 
-/** Each with its process. */
+/** Lists the sessions, each with its process. */
 export function allSessions({
   environment,
   own,

@@ -1,13 +1,14 @@
-// Tools that give a port of this machine a URL, and remove it. The server and its token are the user's: no argument names them.
+// The tools that give a port of this machine a URL, and remove it. The user chooses the server and its token; no
+// argument names them.
 
 import type { TunnelClientOptions } from '../../client/options.ts'
-import { TunnelError } from '../../errors.ts'
+import { optionInvalid, TunnelError } from '../../errors.ts'
 import { type ClientEnd, createClient, type ServerEnd, type TunnelEnd } from '../ends.ts'
 import { type Destination, serverOption } from '../settings/destination.ts'
 import { startEmbeddedServer } from '../sharing/embedded-server.ts'
 import type { Tool } from './tool.ts'
 
-/** Ports that an agent shares at once: more is a mistake of it. */
+/** The maximum number of ports that an agent shares at once. More would be a mistake. */
 const MAX_SHARED = 20
 
 export class AgentShares {
@@ -24,7 +25,7 @@ export class AgentShares {
     this.#options = options
   }
 
-  /** The page of the inspector, while something is shared. */
+  /** The inspector's page. `undefined` while nothing is shared. */
   get page(): string | undefined {
     return this.#tunnels.size > 0 ? this.#client?.inspectorUrl : undefined
   }
@@ -78,8 +79,7 @@ export class AgentShares {
   }
 
   async share(port: number, subdomain: string | undefined): Promise<TunnelEnd> {
-    if (this.#asked >= MAX_SHARED)
-      throw new TunnelError('OPTION_INVALID', `${MAX_SHARED} ports are shared: stop one first.`)
+    if (this.#asked >= MAX_SHARED) throw optionInvalid(`${MAX_SHARED} ports are shared: stop one first.`)
     this.#asked++
     try {
       this.#opening ??= this.#open()

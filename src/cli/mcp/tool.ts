@@ -1,4 +1,4 @@
-// Contract: a tool as agents see it. Implementations: reading.ts, replaying.ts, sharing.ts.
+// Contract: a tool for agents. Implementations: reading.ts, replaying.ts, sharing.ts.
 
 export interface Argument {
   readonly type: 'string' | 'integer' | 'object' | 'array'
@@ -20,11 +20,11 @@ export interface Tool {
   readonly isReading: boolean
   /** Whether others can see what it does. */
   readonly isOpen?: true
-  /** Arguments are checked. Rejects with a `TunnelError`. */
+  /** Runs the tool with checked arguments. Rejects with a `TunnelError`. */
   readonly call: (given: Given, signal: AbortSignal) => Promise<Reply>
 }
 
-/** Arguments that fit their schema. */
+/** The arguments, which fit the schema. */
 export class Given {
   readonly #values: Readonly<Record<string, unknown>>
 
@@ -44,7 +44,7 @@ export class Given {
 
   object(name: string): Readonly<Record<string, unknown>> | undefined {
     const value = this.#values[name]
-    // Checked: an object, and no array.
+    // Checked: an object, and not an array.
     return typeof value === 'object' && value !== null
       ? (value as Readonly<Record<string, unknown>>)
       : undefined
@@ -54,11 +54,11 @@ export class Given {
 export interface Reply {
   /** The text in our own words. */
   readonly said?: string
-  /** The text captured from traffic, written by strangers: shown as JSON, and marked as foreign. */
+  /** The captured text, written by strangers: sent as JSON, and marked as foreign. */
   readonly captured?: unknown
 }
 
-/** Returns what does not fit the schema, in words. `undefined` if everything does. */
+/** Returns what does not fit the schema, in words. `undefined` if everything fits. */
 export function misfit(
   values: Readonly<Record<string, unknown>>,
   { arguments: properties, required }: Pick<Tool, 'arguments' | 'required'>,

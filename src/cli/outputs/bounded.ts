@@ -1,4 +1,5 @@
-// An output with at most this many lines a second. Events beyond that are counted, and become one line at the end of the second.
+// Limits an output to a number of lines per second. Events above it are counted, in one line at the end of the
+// second.
 
 import type { CliEvent, OfferedKey, Output, SuppressedEvent } from '../output.ts'
 
@@ -9,11 +10,11 @@ type Counts = { -readonly [Name in keyof Omit<SuppressedEvent, 'type'>]: number 
 export class BoundedOutput implements Output {
   readonly inner: Output
   readonly #linesPerSecond: number
-  /** Whether every event is a line, as for programs; for humans some only change the status. */
+  /** Whether every event is a line, as for programs. For people, some only change the status. */
   readonly #countsAll: boolean
   readonly #open = new Set<number>()
   #left: number
-  /** Runs from the first line of a second to its end. */
+  /** The timer from the first line of a second to its end. */
   #timer: ReturnType<typeof setTimeout> | undefined
   #more: Counts = nothing()
   #hasMore = false
@@ -27,10 +28,10 @@ export class BoundedOutput implements Output {
 
   event(event: CliEvent): void {
     const name = isOften(event)
-    // Numbers begin again with the next connection, and the ends of these are not reported.
+    // Numbers begin again with the next connection, and the ends of earlier requests are not reported.
     if (event.type === 'disconnected') this.#open.clear()
     if (event.type === 'suppressed') return this.#add(event)
-    // The last line of a clean end.
+    // The last line of a clean end is always printed.
     if (event.type === 'totals') this.#begin()
     if (name === undefined) return this.inner.event(event)
     if (this.#left <= 0 && !this.#isAwaited(event)) return this.#count(event, name)
@@ -53,7 +54,7 @@ export class BoundedOutput implements Output {
     this.inner.close()
   }
 
-  /** A WebSocket with a line for its opening has one for its end as well. */
+  /** Whether an event belongs to a WebSocket whose opening had a line: then its end has one too. */
   #isAwaited(event: CliEvent): boolean {
     return event.type === 'response' && this.#open.has(event.id)
   }
@@ -69,7 +70,7 @@ export class BoundedOutput implements Output {
     this.#timer.unref()
   }
 
-  /** A new second. */
+  /** Begins a new second. */
   #begin(): void {
     clearTimeout(this.#timer)
     this.#timer = undefined
@@ -81,7 +82,7 @@ export class BoundedOutput implements Output {
     this.inner.event({ type: 'suppressed', ...counts })
   }
 
-  /** Adds the counts of the server or the client, for one line. */
+  /** Adds counts of the server or the client to the summary line. */
   #add(more: SuppressedEvent): void {
     this.#hasMore = true
     for (const name of NAMES) this.#more[name] += more[name]
@@ -99,7 +100,7 @@ export class BoundedOutput implements Output {
 const nothing = (): Counts => ({ started: 0, requests: 0, opened: 0, connections: 0, errors: 0, others: 0 })
 const NAMES = ['started', 'requests', 'opened', 'connections', 'errors', 'others'] as const
 
-/** Whether strangers can have this event happen as often as they like, and what it counts as. */
+/** Returns the counter for an event that strangers can cause at any rate. `undefined` for other events. */
 function isOften({ type }: CliEvent): keyof Counts | undefined {
   switch (type) {
     case 'request':

@@ -1,27 +1,27 @@
-// Which output a run has, and how many requests a second it shows one by one.
+// Chooses the output of a run, and the number of requests per second that it shows one by one.
 
 import type { CliEvent, Output, OutputWish, Sink } from '../output.ts'
 import { paletteFor } from '../terminal/palette.ts'
 import { BoundedOutput } from './bounded.ts'
 import { QuietOutput } from './quiet.ts'
 
-/** Lines a second: more than a person reads, and what a log file can be searched for. A program gets every event. */
+/** The number of lines per second on a terminal or in a log: more than a person reads. A program gets every event. */
 const TERMINAL_RATE = 30
 const LOG_RATE = 200
-/** The least that a server or client reports one by one; `0` would be all. */
+/** The lowest rate that a server or client is asked for, because `0` would mean all. */
 const LEAST_RATE = 1
 
 export interface ChosenOutput {
   readonly output: Output
   /** The `reportRate` of the server and the client. */
   readonly reportRate: number
-  /** Prints events for programs. */
+  /** Whether events are printed for programs. */
   readonly isJson: boolean
-  /** Prints an event without limit, also if the output is closed. */
+  /** Prints an event without a limit, even if the output is closed. */
   last(event: CliEvent): void
 }
 
-/** Loads the output that it chooses, and no other. */
+/** Loads only the chosen output. */
 export async function chooseOutput(wish: OutputWish, out: Sink, log: Sink): Promise<ChosenOutput> {
   const { isJson, isQuiet } = wish
   const now = () => new Date()

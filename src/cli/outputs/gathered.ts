@@ -1,11 +1,12 @@
-// A stream that gets all lines of one moment in one write: at thousands of requests a second each line was a system call.
+// Collects all lines of one moment into one write. With one write each, thousands of requests a second would need a
+// system call per line.
 
 import type { Sink } from '../output.ts'
 
 export class GatheredSink implements Sink {
   readonly #stream: NodeJS.WriteStream
   #text = ''
-  /** Writes that the stream has not passed on to the kernel yet: a pipe takes 64 KiB, the rest waits for its reader. */
+  /** The number of writes that the kernel has not taken: a pipe takes 64 KiB, and the rest waits for its reader. */
   #pending = 0
   #whenWritten: (() => void) | undefined
   readonly #settled = (): void => {
@@ -16,7 +17,7 @@ export class GatheredSink implements Sink {
     this.#stream = stream
   }
 
-  /** Leaves at the end of this turn of the microtask queue, with what else was written until then. */
+  /** Writes text at the end of this turn of the microtask queue, together with all other text until then. */
   write(text: string): void {
     if (text === '') return
     if (this.#text === '') queueMicrotask(() => this.flush())
@@ -27,13 +28,13 @@ export class GatheredSink implements Sink {
     return this.#stream.columns || 80
   }
 
-  /** Writes everything, before other writes and before the process ends. */
+  /** Writes everything now, before other writes and before the process ends. */
   flush(): void {
     if (this.#text === '') return
     this.#pending++
     const text = this.#text
     this.#text = ''
-    // The callback of an empty write does not wait for the writes before it on Bun: each write has its own.
+    // On Bun, the callback of an empty write does not wait for the writes before it, so each write has its own.
     this.#stream.write(text, this.#settled)
   }
 

@@ -1,4 +1,4 @@
-// Output for programs: one JSON object a line.
+// Output for programs: one JSON object per line.
 
 import type { CliEvent, Output, Sink } from '../output.ts'
 import { visibleJson } from '../terminal/format.ts'
@@ -14,7 +14,7 @@ export class JsonOutput implements Output {
 
   event(event: CliEvent): void {
     const { type, ...fields } = bounded(event)
-    // No line break is left in it, so that a line is always one event.
+    // No line break is left in the text, so that a line is always one event.
     this.#out.write(`${visibleJson({ type, time: this.#now().toISOString(), ...fields })}\n`)
   }
 
@@ -26,7 +26,7 @@ export class JsonOutput implements Output {
 const MAX_PATH_CHARACTERS = 2_048
 const MAX_METHOD_CHARACTERS = 64
 
-/** Returns an event with texts of visitors cut, with `…` at the end. */
+/** Returns an event with long texts of visitors truncated, with `…` at the end. */
 function bounded(event: CliEvent): CliEvent {
   if (!('path' in event)) return event
   const { path, method } = event

@@ -1,4 +1,4 @@
-// The lines that both outputs for humans print. Everything that came from somewhere else is made visible first.
+// The lines that both outputs for people print. Foreign text is escaped first.
 
 import { faultLine } from '../../config/fault.ts'
 import type {
@@ -10,24 +10,23 @@ import type {
   UpgradedEvent,
   VisitorDisconnectedEvent,
 } from '../output.ts'
-import { count, cut, formatBytes, formatDuration, formatTime, visible } from '../terminal/format.ts'
+import { count, cut, formatBytes, formatDuration, formatTime, visible, widthOf } from '../terminal/format.ts'
 import type { Palette } from '../terminal/palette.ts'
-import { widthOf } from '../terminal/width.ts'
 
-/** The maximum number of UTF-16 units of a column: longer text is cut first. */
+/** The maximum number of UTF-16 units per column. Longer text is truncated first. */
 const MAX_UNITS = 4
 /** The width below which lines have no time and no size. */
 const NARROW_COLUMNS = 60
-/** The least width of a path and of a reason: size, and then duration, give way. */
+/** The minimum width of a path and of a reason. Size, and then duration, are left out for it. */
 const MIN_PATH_COLUMNS = 12
 const MIN_REASON_COLUMNS = 12
-/** The least width of an event's name, with its gap: below it has none. */
+/** The minimum width of an event's name, with its gap. With less, the name is left out. */
 const MIN_NAMED_COLUMNS = 8
-/** An IPv4 address with its port. */
+/** The width of an IPv4 address with its port. */
 const ADDRESS_COLUMNS = 21
-/** The least and the largest width of a service's name. */
+/** The minimum and maximum width of a service's name. */
 const [NAME_COLUMNS, MAX_NAME_COLUMNS] = [6, 16]
-/** The least width of a service's name in a log, so that most URLs line up. */
+/** The minimum width of a service's name in a log, so that most URLs line up. */
 const SERVICE_COLUMNS = 10
 
 export interface Place {
@@ -35,11 +34,11 @@ export interface Place {
   readonly palette: Palette
   /** The width of the terminal, or the maximum of a log. */
   readonly columns: number
-  /** A log has no right edge: duration and size come before the path. */
+  /** Whether the line is for a log, which has no right edge: duration and size then come before the path. */
   readonly isLog?: boolean
 }
 
-/** Returns `12:01:07  200  GET    /path       18 ms   4.1 kB`, never wider than the place. */
+/** Returns `12:01:07  200  GET    /path       18 ms   4.1 kB`, never wider than `place.columns`. */
 export function responseLine(event: ResponseEvent, place: Place): string {
   const { status, durationMs, bytes } = event
   // 0: the visitor left before there was one.
@@ -52,7 +51,7 @@ export function responseLine(event: ResponseEvent, place: Place): string {
   )
 }
 
-/** Returns `12:01:07  101  GET    /chat        open`: a WebSocket, which has another line when it closes. */
+/** Returns `12:01:07  101  GET    /chat        open` for a WebSocket, which has another line at its end. */
 export function upgradedLine(event: UpgradedEvent, place: Place): string {
   return requestLine(event, '101', 'open', '', place)
 }
@@ -99,7 +98,7 @@ function requestLine(
   return `${start}${shown}${gap}${dim(tail)}`.trimEnd()
 }
 
-/** Returns the reason. A visitor that left is not a failure of ours. */
+/** Returns the reason. Empty if the visitor left, which is not a failure of ours. */
 function reasonOf(code: string, reason?: string): string {
   const more = reason === undefined ? '' : `: ${visible(reason)}`
   return code === 'CANCELLED' ? '  visitor left' : `  ${visible(code)}${more}`
@@ -109,15 +108,15 @@ function reasonColour(code: string | undefined, { dim, red }: Palette): (text: s
   return code === 'CANCELLED' ? dim : red
 }
 
-/** Returns the colour of a status: colour means that something did not go well. */
+/** Returns the colour of a status. A colour means a failure. */
 function statusColour(status: string, { bold, dim, red, yellow }: Palette): (text: string) => string {
   if (status >= '5') return text => bold(red(text))
   return status >= '4' && status < '5' ? text => bold(yellow(text)) : dim
 }
 
 /**
- * Returns `12:01:07  203.0.113.7:50123   2.1 s   4.1 kB in    12 kB out`, never wider than `columns`. `showsTunnel`: whose it
- * was is not clear.
+ * Returns `12:01:07  203.0.113.7:50123   2.1 s   4.1 kB in    12 kB out`, never wider than `columns`. `showsTunnel`:
+ * whether to name the tunnel.
  */
 export function connectionLine(
   event: VisitorDisconnectedEvent,
@@ -138,7 +137,7 @@ export function connectionLine(
   const time = `${formatTime(now)}  `
   const { dim } = palette
   const coloured = reasonColour(event.error, palette)
-  // Connections and errors stay longest.
+  // Connections and errors are left out last.
   for (const [before, after] of [
     [time, duration + sizes],
     ['', duration + sizes],
@@ -153,8 +152,8 @@ export function connectionLine(
 }
 
 /**
- * Returns `142 requests, 2 errors, 31 min`; with raw tunnels, their connections. `isUncounted`: a UDP tunnel alone, of whose
- * datagrams nothing is counted here.
+ * Returns `142 requests, 2 errors, 31 min`; with raw tunnels, also their connections. `isUncounted`: there is only a
+ * UDP tunnel, whose datagrams are not counted.
  */
 export function totalsLine(event: TotalsEvent, isUncounted: boolean): string {
   const { requests, connections, errors, durationMs } = event
@@ -167,12 +166,18 @@ function counts(requests: number, connections: number | undefined): readonly str
   return [...(requests > 0 ? [count(requests, 'request')] : []), count(connections, 'connection')]
 }
 
-/** Returns what all tries of one outage have in common: for a cluster the reason, because messages of clients vary from try to try. */
+/**
+ * Returns what all failed attempts of one outage have in common: for a cluster the reason, because messages of
+ * clients differ between attempts.
+ */
 export function outageOf({ code, message }: { readonly code: string; readonly message: string }): string {
   return code === 'CLUSTER_UNREACHABLE' ? message : code
 }
 
-/** The text of events that all outputs for humans word alike; `undefined` for events that they show in their own way. */
+/**
+ * Returns the text of events with the same words in all outputs for people. `undefined` for events that each shows
+ * differently.
+ */
 export function eventText(event: CliEvent): string | undefined {
   switch (event.type) {
     case 'notice':

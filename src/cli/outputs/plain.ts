@@ -1,4 +1,4 @@
-// Output for pipes and log files: the URL alone on stdout, everything else as lines on stderr.
+// Output for pipes and log files: only the URL on stdout, everything else as lines on stderr.
 
 import type { CliEvent, ListeningEvent, Output, Sink } from '../output.ts'
 import { cut, formatTime, visible } from '../terminal/format.ts'
@@ -13,7 +13,7 @@ import {
   upgradedLine,
 } from './lines.ts'
 
-/** A log has no width, but a target may have 16 KB. */
+/** The maximum width of a log line, because a request target may have 16 KB. */
 const MAX_LOG_COLUMNS = 1_000
 
 export class PlainOutput implements Output {
@@ -24,12 +24,12 @@ export class PlainOutput implements Output {
   #url = ''
   #hasServices = false
   #isServer = false
-  /** The first connection was tried before. */
+  /** Whether the first connection was attempted before. */
   #isRetrying = false
-  /** Whether the connection was lost, and nothing was said of it. */
+  /** Whether the connection was lost, and no line said so yet. */
   #isLost = false
   #isUncounted = false
-  /** The last error since the tunnel was up: every try of a long outage fails in the same way. */
+  /** The last error since the tunnel worked: all attempts of a long outage fail in the same way. */
   #lastError = ''
 
   constructor(out: Sink, log: Sink, palette: Palette, now: () => Date) {
@@ -68,12 +68,12 @@ export class PlainOutput implements Output {
       case 'connected':
         this.#lastError = ''
         if (this.#hasServices) return this.#line('connected again')
-        // Before `ready` the URL is not known to respond.
+        // Before `ready`, the URL may not respond.
         if (this.#url === '') return
         if (this.#url !== event.url) this.#announce(event.url)
         return this.#line('connected again')
       case 'reconnecting':
-        // A client that does not come back says why it ends.
+        // A client that does not reconnect prints why it ends.
         if (this.#isLost) this.#line('connection lost, reconnecting')
         this.#isLost = false
         if (this.#url !== '' || this.#hasServices || this.#isRetrying) return
@@ -89,7 +89,7 @@ export class PlainOutput implements Output {
       case 'error':
         // Each service has an error of its own.
         if (event.service !== undefined) break
-        // The events of a server are not the tries of one outage, and say how much.
+        // The events of a server are not attempts of one outage, and each says how many there were.
         if (outageOf(event) === this.#lastError && !this.#isServer) return
         this.#lastError = outageOf(event)
     }

@@ -1,4 +1,4 @@
-// An output without what visitors cause: no line for a request, a connection of a visitor or of a client.
+// An output without lines that visitors or clients cause.
 
 import type { CliEvent, OfferedKey, Output } from '../output.ts'
 

@@ -1,10 +1,11 @@
-// An output that also tells a supervisor such as systemd when the tunnels of this run are public, and when the run ends.
+// An output that also tells a supervisor such as systemd when the tunnels of this run are public, and when the run
+// ends.
 
 import { notify } from '../notify.ts'
 import type { CliEvent, OfferedKey, Output } from '../output.ts'
 import type { Run } from '../run.ts'
 
-/** Returns the same run if no supervisor listens. Not for a server, which may hand over to another process. */
+/** Returns the same run if there is no supervisor. Not for a server, which another process may replace. */
 export function supervised(run: Run): Run {
   return run.environment.NOTIFY_SOCKET === undefined ? run : { ...run, output: new SupervisedOutput(run) }
 }
@@ -38,7 +39,7 @@ class SupervisedOutput implements Output {
   }
 }
 
-/** The variables of sd_notify(3) for this event. */
+/** Returns the variables of sd_notify(3) for this event. */
 function stateOf(event: CliEvent): readonly string[] | undefined {
   switch (event.type) {
     case 'ready':

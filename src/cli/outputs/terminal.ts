@@ -1,4 +1,5 @@
-// Output for a human at a terminal: lines that stay, and below them the status and the keys, which are drawn again in place.
+// Output for a person at a terminal: lines that stay, and below them the status and the keys, which are redrawn in
+// place.
 //
 //   Public    https://calm-otter.tunnel.example
 //   App       http://localhost:3000
@@ -7,7 +8,7 @@
 //   ● live  1 request
 //   o open  c copy  h help  Ctrl+C quit
 //
-// No full screen: what scrolled up can be read and copied, and a crash leaves a usable shell.
+// It does not use the full screen, so that earlier lines can be read and copied, and a crash leaves a usable shell.
 
 import { VERSION } from '../../version.ts'
 import type {
@@ -19,9 +20,8 @@ import type {
   ServiceEvent,
   Sink,
 } from '../output.ts'
-import { cut, formatDuration, formatTime, visible, wrapped } from '../terminal/format.ts'
+import { cut, formatDuration, formatTime, visible, widthOf, wrapped } from '../terminal/format.ts'
 import type { Palette } from '../terminal/palette.ts'
-import { widthOf } from '../terminal/width.ts'
 import {
   connectionLine,
   eventText,
@@ -33,13 +33,15 @@ import {
 } from './lines.ts'
 import { Status } from './status.ts'
 
-/** Services of one file are granted within this time, unless the server is far away: then each is shown unchanged. */
+/**
+ * The time in milliseconds within which services of one file are usually granted. After it, each is shown by itself.
+ */
 const GATHER_MS = 100
 
-/** The width below which times give way. */
+/** The width below which times are left out. */
 const NARROW_COLUMNS = 60
 
-/** Events without a time: they belong to the start, to the end, or to the second that just ended. */
+/** The events without a time: they belong to the start, to the end, or to the second that just ended. */
 const UNTIMED: ReadonlySet<CliEvent['type']> = new Set([
   'service',
   'configured',
@@ -53,7 +55,7 @@ const CLEAR_BOTH_LINES = `${CLEAR_LINE}\x1b[1A\x1b[2K`
 
 /** The width of a label in the head. */
 const LABEL_COLUMNS = 10
-/** Names of services, up to this width. */
+/** The maximum width of services' names. */
 const MAX_SERVICE_COLUMNS = 20
 
 export class TerminalOutput implements Output {
@@ -65,7 +67,7 @@ export class TerminalOutput implements Output {
   #hasServices = false
   #hasTotals = false
   #isUncounted = false
-  /** The services that are granted, and not shown yet. */
+  /** The services that were granted and not shown yet. */
   readonly #services: ServiceEvent[] = []
   #gathering: ReturnType<typeof setTimeout> | undefined
   #lastError = ''
@@ -77,15 +79,15 @@ export class TerminalOutput implements Output {
     this.#palette = palette
     this.#now = now
     this.#status = new Status(now)
-    // For the seconds of an outage and a changed width; writes nothing when the line would look the same.
+    // For the seconds of an outage, and after a change of width. Writes nothing if the line looks the same.
     this.#ticker = setInterval(() => this.#drawStatus(), 1_000)
     this.#ticker.unref()
   }
 
   event(event: CliEvent): void {
-    // An app that is not there is part of its service's line.
+    // The line of a service also says that its app is missing.
     if (event.type !== 'service' && event.type !== 'origin') this.#flushServices()
-    // The lines compare with what was before.
+    // Before `take`, because the lines compare the event with the state before it.
     this.#printLines(event)
     this.#status.take(event)
     if (event.type !== 'service' && event.type !== 'request') this.#drawStatus()
@@ -132,7 +134,7 @@ export class TerminalOutput implements Output {
         if (event.service === undefined) this.#lastError = ''
         break
       case 'notice':
-        // The status line shows these two.
+        // Only the status line shows these two.
         if (event.code !== 'CERTIFICATE_ORDERED' && event.code !== 'COPIED') this.#printText(event)
         break
       case 'totals':
@@ -140,7 +142,8 @@ export class TerminalOutput implements Output {
         this.#print(`  ${totalsLine(event, this.#isUncounted)}`)
         break
       case 'error':
-        // Every try of a long outage fails in the same way: the error is printed once, the status line shows the outage.
+        // All attempts of a long outage fail in the same way: the error is printed once, and the status line shows
+        // the outage.
         if (event.service !== undefined || outageOf(event) !== this.#lastError || this.#status.isListening)
           this.#printText(event)
         if (event.service === undefined) this.#lastError = outageOf(event)
@@ -150,7 +153,7 @@ export class TerminalOutput implements Output {
     }
   }
 
-  /** Shows services that were granted together below each other. */
+  /** Shows services that were granted together as a list. */
   #flushServices(): void {
     clearTimeout(this.#gathering)
     this.#gathering = undefined
@@ -162,8 +165,8 @@ export class TerminalOutput implements Output {
   }
 
   /**
-   * Returns name, URL and app of each service, below each other; a URL that does not fit next to its name has a line of its
-   * own, because it must stay whole.
+   * Returns name, URL and app of each service as a list. A URL that does not fit next to its name gets its own line,
+   * because it must stay whole.
    */
   #serviceLines(services: readonly ServiceEvent[]): string {
     const { bold, cyan, dim, green, yellow } = this.#palette
@@ -187,12 +190,12 @@ export class TerminalOutput implements Output {
       .join('\n')
   }
 
-  /** Says that an app went, or came back; the status line shows those that are away. */
+  /** Reports that an app stopped or started to accept connections. The status line shows missing ones. */
   #tellOrigin(service: string | undefined, origin: string, isUp: boolean): void {
     const { isReady, down } = this.#status
     const { dim, yellow } = this.#palette
     const before = down.get(service)
-    // A service that is not listed yet will be with its state.
+    // A service that is not listed yet will be listed with its state.
     const isListed = isReady && !this.#services.some(one => one.service === service)
     const whose = service === undefined ? '' : `${visible(service)}: `
     if (isUp && before !== undefined && isReady) {
@@ -217,7 +220,7 @@ export class TerminalOutput implements Output {
     this.#flushServices()
     clearInterval(this.#ticker)
     this.#clearStatus()
-    // A second Ctrl+C was echoed.
+    // The terminal echoed a second Ctrl+C.
     if (this.#status.isDraining && !this.#hasTotals) this.#out.write(CLEAR_LINE)
   }
 
@@ -233,7 +236,7 @@ export class TerminalOutput implements Output {
       this.#print(`  The URL changed: ${this.#bold(url)}`)
   }
 
-  /** The time in front of notices and errors, which may stay on the screen for hours. */
+  /** The time before notices and errors, which may stay on the screen for hours. */
   get #time(): string {
     return this.#out.columns < NARROW_COLUMNS ? '' : `${formatTime(this.#now())}  `
   }
@@ -276,7 +279,7 @@ export class TerminalOutput implements Output {
     return this.#palette.bold(this.#palette.cyan('localtunnels'))
   }
 
-  /** A label, and what it names: words are wrapped next to it, and a URL that is too long for that has a line of its own. */
+  /** Returns a label and its text. Words are wrapped next to it; a URL that is too long gets its own line. */
   #labelled(label: string, value: string, colour = (text: string) => text): string {
     const lines = wrapped(visible(value), this.#out.columns - 2 - LABEL_COLUMNS)
     const isLong = widthOf(lines[0] ?? '') > this.#out.columns - 2 - LABEL_COLUMNS
@@ -288,7 +291,10 @@ export class TerminalOutput implements Output {
       .join('\n')
   }
 
-  /** The page's URL has its token, and two lines would not be one link: if it does not fit, a key opens it. */
+  /**
+   * Returns the line of the page's URL. It contains a token, and two lines would not be one link: if it does not fit,
+   * a key opens it.
+   */
   #inspectLine(url: string): string {
     const isWhole = widthOf(url) + 2 + LABEL_COLUMNS <= this.#out.columns
     return this.#labelled('Inspect', isWhole ? url : `${url.replace(/\/?#.*/, '')}, i opens it`)
@@ -348,7 +354,7 @@ export class TerminalOutput implements Output {
     this.#drawn = both
   }
 
-  /** The keys that fit, the first ones first. */
+  /** The keys that fit, in order. */
   get #keyLine(): string {
     const { cyan, dim } = this.#palette
     const keys = [...this.#keys, ['Ctrl+C', 'quit'] as const]
@@ -361,14 +367,14 @@ export class TerminalOutput implements Output {
   }
 }
 
-/** The least width for an app next to its URL; with less, the URL has a line of its own. */
+/** The minimum width for an app next to its URL. With less, the URL gets its own line. */
 const SHORTEST_APP_COLUMNS = 6
 
 function padded(text: string, columns: number): string {
   return text + ' '.repeat(columns - widthOf(text))
 }
 
-/** Returns `:3000` in place of `http://localhost:3000` where that does not fit. */
+/** Returns `:3000` in place of `http://localhost:3000` if that does not fit. */
 function shortOf(app: string, columns: number): string {
   return widthOf(app) <= columns ? app : app.replace(/^(?:https?:\/\/)?localhost(?=:\d+$)/, '')
 }

@@ -6,7 +6,7 @@ import type { Actions } from '../actions.ts'
 export const SHELLS = ['bash', 'zsh', 'fish'] as const
 export type Shell = (typeof SHELLS)[number]
 
-/** The program has the options of every command, since the first word is this one. */
+/** This command needs the options of every command, which are loaded because it is the first word. */
 export function addCompletions(command: Command, actions: Actions): void {
   command.registeredArguments[0]?.choices(SHELLS)
   command.action((shell: Shell) => actions.printCompletions(shell, command.parent ?? command))

@@ -10,7 +10,7 @@ import { duration, flagOptions } from './values.ts'
 
 const { '--local': _local, ...SERVER_FLAGS } = LASTING_FLAGS['Server connection:'] ?? {}
 
-/** With variables of their own: `TUNNEL_PORT` is the port of an app. */
+/** The flags with variables of their own, because `TUNNEL_PORT` is the port of an app. */
 const OWN_FLAGS = {
   'This machine:': {
     '--port <port>': 'port of this machine where you find the service (default: any free port)',

@@ -1,11 +1,11 @@
 // The flags of a guard: the common access rules and sign-in methods. A configuration file has all of them.
 
-import { TunnelError } from '../../errors.ts'
+import { optionInvalid } from '../../errors.ts'
 import type { GuardOptions } from '../../guard.ts'
 import type { Flags } from '../settings/flags.ts'
 import { duration, type FlagTexts, given, readAuthority, timeOf } from './values.ts'
 
-/** Access rules, for tunnels of every kind. */
+/** The flags of access rules, for tunnels of every kind. */
 export const RULE_FLAGS: FlagTexts = {
   'Access control:': {
     '--allow <addresses>':
@@ -18,8 +18,8 @@ export const RULE_FLAGS: FlagTexts = {
 }
 
 /**
- * The flags of sign-in methods and access rules, for HTTP tunnels. A visitor needs one of the methods, and has to satisfy all
- * rules.
+ * The flags of sign-in methods and access rules for HTTP tunnels. A visitor needs one of the methods, and must
+ * satisfy all rules.
  */
 export const ACCESS_FLAGS: FlagTexts = {
   'Access control:': {
@@ -40,7 +40,7 @@ export function guardSettings(flags: Flags): GuardOptions | undefined {
     deny: flags.list('deny'),
     rate: rateOf(flags),
     ttlMs: duration(flags, 'ttl'),
-    // An empty variable is one that is not set.
+    // An empty variable counts as not set.
     password: flags.text('password') || undefined,
     bearer: flags.list('bearer'),
     bearerHeader: flags.text('bearerHeader') || undefined,
@@ -50,7 +50,7 @@ export function guardSettings(flags: Flags): GuardOptions | undefined {
   return Object.keys(guard).length > 0 ? guard : undefined
 }
 
-/** Throws `OPTION_INVALID`. */
+/** Returns the rate. Throws `OPTION_INVALID`. */
 export function rateOf(flags: Flags): GuardOptions['rate'] {
   const text = flags.text('rate')
   if (text === undefined || text === '') return undefined
@@ -58,5 +58,5 @@ export function rateOf(flags: Flags): GuardOptions['rate'] {
   const label = flags.label('rate')
   if (limit !== undefined)
     return { limit: Number(limit), windowMs: timeOf(/^\d/.test(window) ? window : `1${window}`, label) }
-  throw new TunnelError('OPTION_INVALID', `${label} "${text}" is not a rate, such as 60/1m.`)
+  throw optionInvalid(`${label} "${text}" is not a rate, such as 60/1m.`)
 }

@@ -1,8 +1,9 @@
-// The layout of --help: commands before options, both under headings. Variables have their place in docs/cli.md and the manual.
+// The layout of --help: commands before options, both under headings. Environment variables are in docs/cli.md and
+// the manual.
 
 import { type Command, Help, type Option } from 'commander'
 
-/** Options that `localtunnels --help` shows, in this order. `localtunnels http --help` has all. */
+/** The options that `localtunnels --help` shows, in order. `localtunnels http --help` shows all. */
 const COMMON: readonly string[] = [
   '--port',
   '--serve',
@@ -67,7 +68,7 @@ export const LAYOUT: Partial<Help> = {
   },
 }
 
-/** An option without a heading of its own, such as --help, is in the last group. */
+/** Returns the heading of an option. One without a heading, such as --help, is in the last group. */
 function headingOf(option: Option, command: Command): string {
   if (command.parent === null) return 'Common options (all of them: localtunnels http --help):'
   return option.helpGroupHeading ?? command.options.at(-1)?.helpGroupHeading ?? 'Options:'

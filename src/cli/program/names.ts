@@ -1,6 +1,6 @@
 // Flags about the public name of a tunnel.
 
-import { TunnelError } from '../../errors.ts'
+import { optionInvalid, TunnelError } from '../../errors.ts'
 import { isValidSubdomain } from '../../names.ts'
 import type { Destination } from '../settings/destination.ts'
 import type { Flags } from '../settings/flags.ts'
@@ -29,7 +29,10 @@ export function subdomainOf(flags: Flags): string | undefined {
   )
 }
 
-/** Throws `OPTION_INVALID` without a server: the one in this process has no tokens, so no other client could connect. */
+/**
+ * Returns the name of a private service. Throws `OPTION_INVALID` without a server: the one in this process has no
+ * tokens, so no other client could connect.
+ */
 export function privateOf(
   flags: Flags,
   { servers }: Pick<Destination, 'servers'>,
@@ -44,7 +47,7 @@ export function privateOf(
 export function needServer(): TunnelError {
   const text =
     'A private service needs a tunnel server: give --server <address>, or run: localtunnels login <server>.'
-  return new TunnelError('OPTION_INVALID', text)
+  return optionInvalid(text)
 }
 
 export function hostsOf(flags: Flags): { readonly hosts?: readonly string[] } {

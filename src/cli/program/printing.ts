@@ -1,4 +1,4 @@
-// Flags about what is printed, which every command that runs has.
+// The flags about the output, which every command that runs has.
 
 import type { OutputWish } from '../output.ts'
 import type { Flags } from '../settings/flags.ts'

@@ -3,7 +3,7 @@
 import { availableParallelism } from 'node:os'
 import type { Command } from 'commander'
 import type { ServerConfigOptions } from '../../config/server-config.ts'
-import { TunnelError } from '../../errors.ts'
+import { optionInvalid, TunnelError } from '../../errors.ts'
 import type { Actions } from '../actions.ts'
 import { Flags } from '../settings/flags.ts'
 import { ACME_FLAGS, acmeSettings } from './acme.ts'
@@ -151,21 +151,19 @@ function serverSettings(flags: Flags): ServerConfigOptions {
 
 const portsOf = (text: string | undefined): string | undefined => (text === 'none' ? '' : text)
 
-/** Returns one rule; a file can have any number of them. */
+/** Returns one rule. A file can have any number of them. */
 function jwtSettings(flags: Flags): Pick<ServerConfigOptions, 'jwtTokens'> {
   const [issuer, audience] = [flags.text('tokenIssuer'), flags.text('tokenAudience')]
   const [claims, names] = [flags.list('tokenClaim'), flags.list('tokenNames')]
   if (issuer === undefined && audience === undefined && claims.length === 0 && names.length === 0) return {}
   if (issuer === undefined || audience === undefined)
-    throw new TunnelError(
-      'OPTION_INVALID',
+    throw optionInvalid(
       '--token-issuer and --token-audience belong together: who makes the tokens, and for whom.',
     )
   const pairs = claims.map((text): [string, string] => {
     const at = text.indexOf('=')
     if (at > 0 && at < text.length - 1) return [text.slice(0, at), text.slice(at + 1)]
-    throw new TunnelError(
-      'OPTION_INVALID',
+    throw optionInvalid(
       `${flags.label('tokenClaim')} "${text}" is not a claim with its value, such as repository=me/shop.`,
     )
   })
@@ -185,7 +183,7 @@ function clusterSettings(flags: Flags): Pick<ServerConfigOptions, 'clusterOf'> {
   const url = flags.text('cluster')
   const peerUrl = flags.text('peerUrl')
   if (url === undefined && peerUrl === undefined) return {}
-  // The file's own, if no URL is given.
+  // With the file's URL, if the flags have none.
   return { clusterOf: { url: url ?? '', ...(peerUrl !== undefined && { peerUrl }) } }
 }
 
@@ -214,13 +212,10 @@ function adminSettings(flags: Flags): Pick<ServerConfigOptions, 'adminListener'>
 function tlsVersion(flags: Flags): '1.2' | '1.3' | undefined {
   const version = flags.text('tlsMinVersion')
   if (version === undefined || version === '1.2' || version === '1.3') return version
-  throw new TunnelError(
-    'OPTION_INVALID',
-    `${flags.label('tlsMinVersion')} "${version}" is neither 1.2 nor 1.3.`,
-  )
+  throw optionInvalid(`${flags.label('tlsMinVersion')} "${version}" is neither 1.2 nor 1.3.`)
 }
 
-/** The first key belongs to the first certificate, and so on. */
+/** Pairs the certificates with the keys, in order. */
 function tlsFiles(flags: Flags): readonly { readonly cert: string; readonly key: string }[] {
   const certs = flags.list('tlsCert')
   const keys = flags.list('tlsKey')
@@ -229,13 +224,10 @@ function tlsFiles(flags: Flags): readonly { readonly cert: string; readonly key:
   return certs.map((cert, index) => ({ cert, key: keys[index] ?? '' }))
 }
 
-/** Throws `OPTION_INVALID`. */
+/** Returns the number of workers. Throws `OPTION_INVALID`. */
 function workerCount(text: string): number {
   if (text === 'auto') return Math.min(availableParallelism(), MOST_WORKERS)
   const count = Number(text)
   if (/^\d{1,3}$/.test(text) && count >= 1 && count <= MOST_WORKERS) return count
-  throw new TunnelError(
-    'OPTION_INVALID',
-    `--workers "${text}" is neither auto nor a number from 1 to ${MOST_WORKERS}.`,
-  )
+  throw optionInvalid(`--workers "${text}" is neither auto nor a number from 1 to ${MOST_WORKERS}.`)
 }

@@ -1,4 +1,4 @@
-// `localtunnels service` and what is below it.
+// `localtunnels service` and its subcommands.
 
 import { type Command, Option } from 'commander'
 import type { Actions } from '../actions.ts'

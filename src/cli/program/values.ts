@@ -1,18 +1,19 @@
-// Values of flags that several commands read.
+// Reads values of flags that several commands have.
 
 import { readFileSync } from 'node:fs'
 import { Option } from 'commander'
 import { parseDuration, parseSize } from '../../config/quantity.ts'
-import { TunnelError, whyUnreadable } from '../../errors.ts'
+import { optionInvalid, whyUnreadable } from '../../errors.ts'
 import type { Flags } from '../settings/flags.ts'
 
 export type Texts = Readonly<Record<string, string>>
-/** The same by heading of --help. */
+/** The texts of flags, by heading of --help. */
 export type FlagTexts = Readonly<Record<string, Texts>>
 
 /**
- * Makes options of texts. Each is also a variable: with the prefix of a server `--tls-cert` is `TUNNEL_SERVER_TLS_CERT`; without
- * a prefix there are no variables. An option collects its values if its text says that it is repeatable.
+ * Makes options from texts. Each also has a variable: with the prefix of a server, `--tls-cert` is
+ * `TUNNEL_SERVER_TLS_CERT`; without a prefix there are none. An option collects its values if its text says that it
+ * is repeatable.
  */
 export function flagOptions(texts: FlagTexts, prefix = 'TUNNEL_'): Option[] {
   return Object.entries(texts).flatMap(([heading, group]) =>
@@ -32,11 +33,11 @@ export function flagOptions(texts: FlagTexts, prefix = 'TUNNEL_'): Option[] {
 
 type Given<Values> = { readonly [Key in keyof Values]?: Exclude<Values[Key], undefined | false> }
 
-/** Values without those that no flag gave: `undefined`, `false`, an empty list. */
+/** Returns the values without those that no flag gave: `undefined`, `false`, an empty list. */
 export function given<Values extends object>(values: Values): Given<Values> {
   const isGiven = (value: unknown) =>
     value !== undefined && value !== false && !(Array.isArray(value) && value.length === 0)
-  // The values that are left have the types of their keys.
+  // The remaining values have the types of their keys.
   return Object.fromEntries(Object.entries(values).filter(([, value]) => isGiven(value))) as Given<Values>
 }
 
@@ -44,7 +45,7 @@ export function wholeNumber(flags: Flags, name: string): number | undefined {
   const text = flags.text(name)
   if (text === undefined) return undefined
   if (/^\d{1,10}$/.test(text)) return Number(text)
-  throw new TunnelError('OPTION_INVALID', `${flags.label(name)} "${text}" is not a whole number, such as 60.`)
+  throw optionInvalid(`${flags.label(name)} "${text}" is not a whole number, such as 60.`)
 }
 
 /** Returns the size of a flag in bytes. `undefined` if it is not given. */
@@ -53,7 +54,7 @@ export function sizeOf(flags: Flags, name: string): number | undefined {
   if (text === undefined || text === '') return undefined
   const bytes = parseSize(text)
   if (bytes !== undefined && bytes > 0) return bytes
-  throw new TunnelError('OPTION_INVALID', `${flags.label(name)} "${text}" is not a size, such as 10MiB.`)
+  throw optionInvalid(`${flags.label(name)} "${text}" is not a size, such as 10MiB.`)
 }
 
 /** Returns the duration of a flag in milliseconds. `undefined` if it is not given. */
@@ -62,24 +63,23 @@ export function duration(flags: Flags, name: string, leastMs = 1): number | unde
   return text === undefined || text === '' ? undefined : timeOf(text, flags.label(name), leastMs)
 }
 
-/** Returns `500ms`, `30s` or `2h`, or a number of seconds, in milliseconds. Throws `OPTION_INVALID`. */
+/** Parses `500ms`, `30s` or `2h`, or a number of seconds. Returns milliseconds. Throws `OPTION_INVALID`. */
 export function timeOf(text: string, label: string, leastMs = 1): number {
   const isBare = /^[\d.]+$/.test(text)
   const ms = parseDuration(isBare ? `${text}s` : text)
   if (ms !== undefined && ms >= leastMs) return ms
   const above = leastMs === 0 ? '' : ' above 0'
-  throw new TunnelError(
-    'OPTION_INVALID',
+  throw optionInvalid(
     `${label} "${text}" is not a time${above}, such as 500ms, 30s or 2h; a number alone is seconds.`,
   )
 }
 
-/** The text of a PEM file with certificates. */
+/** Returns the text of a PEM file with certificates. */
 export function readAuthority(path: string, label: string): string {
   return readPem(path, label, 'CERTIFICATE-----', 'certificate')
 }
 
-/** The text of a PEM file with a private key. */
+/** Returns the text of a PEM file with a private key. */
 export function readKey(path: string, label: string): string {
   return readPem(path, label, 'PRIVATE KEY-----', 'private key')
 }
@@ -88,7 +88,7 @@ export function readText(path: string, label: string): string {
   try {
     return readFileSync(path, 'utf8')
   } catch (cause) {
-    throw new TunnelError('OPTION_INVALID', `${label}: ${path} cannot be read: ${whyUnreadable(cause)}.`, {
+    throw optionInvalid(`${label}: ${path} cannot be read: ${whyUnreadable(cause)}.`, {
       cause,
     })
   }
@@ -97,5 +97,5 @@ export function readText(path: string, label: string): string {
 function readPem(path: string, label: string, mark: string, what: string): string {
   const pem = readText(path, label)
   if (pem.includes(mark)) return pem
-  throw new TunnelError('OPTION_INVALID', `${label}: ${path} holds no ${what} in PEM format.`)
+  throw optionInvalid(`${label}: ${path} holds no ${what} in PEM format.`)
 }

@@ -1,4 +1,4 @@
-// Certificates for `localtunnels server --acme`: what the command adds to the server's options, and what it prints about them.
+// Certificates for `localtunnels server --acme`: adds them to the server's options, and prints events about them.
 
 import { randomUUID } from 'node:crypto'
 import { join } from 'node:path'
@@ -11,7 +11,7 @@ import {
 } from '../../certificates/acme.ts'
 import { ResumeFiles } from '../../client/tunnels/resume-files.ts'
 import type { AcmeSettings, ServerConfigOptions } from '../../config/server-config.ts'
-import { TunnelError } from '../../errors.ts'
+import { optionInvalid, TunnelError } from '../../errors.ts'
 import { stateFolder } from '../../state-folder.ts'
 import type { CertificateStore } from '../../store.ts'
 import { SqliteCertificates } from '../../stores/sqlite-certificates.ts'
@@ -27,19 +27,16 @@ export class ServerAcme implements CertificateSource {
   readonly #store: CertificateStore
   readonly #certificates: AcmeCertificates
 
-  /** Rejects with `OPTION_INVALID`, or `STORE_FAILED`. */
+  /** Opens the store and the authority. Rejects with `OPTION_INVALID`, or `STORE_FAILED`. */
   static async open(acme: AcmeSettings, options: ServerConfigOptions, run: Run): Promise<ServerAcme> {
     if (options.tls !== undefined || options.tlsFiles !== undefined)
-      throw new TunnelError('OPTION_INVALID', '--acme orders certificates: leave out those of --tls-cert.')
+      throw optionInvalid('--acme orders certificates: leave out those of --tls-cert.')
     if (acme.staging && acme.directory !== undefined)
-      throw new TunnelError(
-        'OPTION_INVALID',
-        "--acme-staging is Let's Encrypt's: it does not go with --acme-directory.",
-      )
+      throw optionInvalid("--acme-staging is Let's Encrypt's: it does not go with --acme-directory.")
     if ((acme.keyId === undefined) !== (acme.hmacKey === undefined))
-      throw new TunnelError('OPTION_INVALID', '--acme-key-id and --acme-hmac-key belong together.')
+      throw optionInvalid('--acme-key-id and --acme-hmac-key belong together.')
     if (options.domains === undefined)
-      throw new TunnelError('OPTION_INVALID', '--acme needs --domain: the name that leads to this server.')
+      throw optionInvalid('--acme needs --domain: the name that leads to this server.')
     const { domains } = options
     const folder = stateFolder(run.environment)
     if (folder === undefined)
@@ -106,10 +103,10 @@ export class ServerAcme implements CertificateSource {
     )
     certificates.on('failed', ({ names, error, untilMs, hasCertificate }) => {
       const { message, ...rest } = describe(error)
-      // Most messages have the name in them.
+      // Most messages already contain the name.
       const whose = names.length === 1 && message.includes(names[0] ?? '') ? '' : `${names.join(', ')}: `
       const retryAt = new Date(untilMs).toISOString()
-      // A delayed order says itself until when.
+      // A delayed order already contains the time.
       const next = message.includes(retryAt) ? '' : ` Next try at ${timeOf(untilMs)} UTC.`
       const text = `${whose}${message}${next}`
       output.event({ type: 'error', ...rest, message: text, names, retryAt, hasCertificate })
@@ -117,11 +114,10 @@ export class ServerAcme implements CertificateSource {
     certificates.on('error', error => output.event({ type: 'error', ...describe(error) }))
   }
 
-  /** Returns the options of the server with certificates. Throws `OPTION_INVALID` for what cannot change while it runs. */
+  /** Returns the options of the server with certificates. Throws `OPTION_INVALID` for changes that need a restart. */
   added(options: ServerConfigOptions): ServerConfigOptions {
     if (options.acme === undefined || keyOf(options.acme, options) !== this.#key)
-      throw new TunnelError(
-        'OPTION_INVALID',
+      throw optionInvalid(
         'acme, domains and http-port cannot change while the server runs: start it again for that.',
       )
     const { acme, port = HTTPS_PORT, ...rest } = options
@@ -142,19 +138,19 @@ export class ServerAcme implements CertificateSource {
 }
 
 /**
- * Says to the store whose an order is. The id of a server that was killed here is taken over, so that its order goes on at
- * once; while the other lives, as one that is to be replaced, this one has its own.
+ * Returns the id under which orders are claimed in the store. It continues that of a killed server, so that its order
+ * goes on at once. While another server with that id is alive, such as one being replaced, this one gets its own.
  */
 async function holderOf(folder: string, directory: string): Promise<string> {
   const files = new ResumeFiles(folder, directory)
   const orders = { kind: 'acme', name: 'orders' } as const
   const holder = (await files.take(orders)) ?? randomUUID()
-  // A disk that is full: then the next start waits until the claim ends.
+  // The disk may be full: then the next start waits until the claim ends.
   await files.keep(orders, holder).catch(() => {})
   return holder
 }
 
-/** Servers of a cluster have theirs together, and each a copy. */
+/** Opens the store that all servers of a cluster share, with a local copy. */
 async function sharedStore(
   own: SqliteCertificates,
   authority: string,

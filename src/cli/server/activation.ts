@@ -1,14 +1,14 @@
-// Sockets that listen already, as systemd passes them to a service (sd_listen_fds(3)): descriptors from 3 on.
+// Inherited listening sockets, as systemd passes them to a service (sd_listen_fds(3)): descriptors from 3 on.
 
-import { TunnelError } from '../../errors.ts'
+import { optionInvalid } from '../../errors.ts'
 
 const FIRST = 3
 /** The maximum number of sockets: more ports than a server has. */
 const MOST = 65_536
 
 /**
- * The descriptors that were passed to this process; none when they were meant for another. Takes the variables out of
- * `environment`: the programs that this one starts have no such descriptors. Throws `OPTION_INVALID`.
+ * Returns the descriptors that were passed to this process; none if they are for another one. Removes the variables
+ * from `environment`, because child processes have no such descriptors. Throws `OPTION_INVALID`.
  */
 export function passedDescriptors(
   environment: Record<string, string | undefined>,
@@ -20,9 +20,6 @@ export function passedDescriptors(
   if (LISTEN_FDS === undefined || LISTEN_PID !== String(pid)) return []
   const count = Number(LISTEN_FDS)
   if (!/^\d+$/.test(LISTEN_FDS) || count > MOST)
-    throw new TunnelError(
-      'OPTION_INVALID',
-      `LISTEN_FDS "${LISTEN_FDS}" is not a number of sockets. Let systemd set it.`,
-    )
+    throw optionInvalid(`LISTEN_FDS "${LISTEN_FDS}" is not a number of sockets. Let systemd set it.`)
   return Array.from({ length: count }, (_, at) => FIRST + at)
 }

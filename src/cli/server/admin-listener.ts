@@ -1,10 +1,10 @@
-// The admin listener of `localtunnels server`: its token, where it keeps things, and how the commands of this user find it.
+// The admin listener of `localtunnels server`: its token, its files, and how commands of this user find it.
 
 import { randomBytes } from 'node:crypto'
 import { chmodSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { AdminConfig, ServerConfigOptions } from '../../config/server-config.ts'
-import { TunnelError } from '../../errors.ts'
+import { optionInvalid } from '../../errors.ts'
 import type { AuditLog, OperationsStore } from '../../operations.ts'
 import type { AdminOptions, AdminUpgrade } from '../../server/settings/part-options.ts'
 import { stateFolder } from '../../state-folder.ts'
@@ -16,7 +16,7 @@ type Environment = Readonly<Record<string, string | undefined>>
 export interface AdminAccess {
   readonly url: string
   readonly token: string
-  /** The URL of the page at a site whose proxy passes the base path on. */
+  /** The URL of the page on a site whose proxy passes requests on with the base path. */
   readonly siteUrl?: string | undefined
 }
 
@@ -27,8 +27,8 @@ export class AdminListener {
   readonly #config: string
 
   /**
-   * Opens a listener. `undefined` if none is wanted. Without a token there is one for this start, which this user's commands
-   * find.
+   * Opens a listener. `undefined` if none is wanted. Without a token, it makes one for this run, which this user's
+   * commands find.
    */
   static async open(
     config: AdminConfig | undefined,
@@ -67,7 +67,7 @@ export class AdminListener {
     this.options = { ...given, ...besides, ...(store && { store, audit: store }) }
   }
 
-  /** The server listens. Writes down where, for the commands. */
+  /** Called when the server listens. Writes the address to a file, for commands. */
   opened(url: string, options: ServerConfigOptions): void {
     keepAccess(this.#environment, { url, token: this.options.token, siteUrl: siteUrlOf(options) })
   }
@@ -76,17 +76,14 @@ export class AdminListener {
     this.#store?.close()
   }
 
-  /** Throws `OPTION_INVALID` for what cannot change while the server runs. */
+  /** Throws `OPTION_INVALID` for changes that need a restart. */
   check(config: AdminConfig | undefined): void {
     if (config !== undefined && JSON.stringify(config) === this.#config) return
-    throw new TunnelError(
-      'OPTION_INVALID',
-      'admin cannot change while the server runs: start it again for that.',
-    )
+    throw optionInvalid('admin cannot change while the server runs: start it again for that.')
   }
 }
 
-/** The file in the folder of the workers with the token of the process that started them. */
+/** The name of the file, in the folder of the workers, with the token of the process that started them. */
 export const MEMBER_TOKEN = 'admin-token'
 
 export function newToken(): string {
@@ -128,6 +125,6 @@ export function keptAccess(environment: Environment): AdminAccess | undefined {
     if (typeof url !== 'string' || typeof token !== 'string') return undefined
     return { url, token, siteUrl: typeof siteUrl === 'string' ? siteUrl : undefined }
   } catch {
-    return undefined // not there, or not ours
+    return undefined // missing, or not this user's
   }
 }

@@ -1,8 +1,9 @@
-// Certificates of `localtunnels server` from the files of --tls-cert and --tls-key: read again when they change.
+// Certificates of `localtunnels server` from the files of --tls-cert and --tls-key, which are read again when they
+// change.
 
 import { type CertificateFile, FileCertificates } from '../../certificates/files.ts'
 import type { ServerConfigOptions } from '../../config/server-config.ts'
-import { TunnelError } from '../../errors.ts'
+import { errorOf, optionInvalid } from '../../errors.ts'
 import { type ServerEnd, withGuards } from '../ends.ts'
 import type { Run } from '../run.ts'
 import { describe } from '../sharing/report.ts'
@@ -12,10 +13,10 @@ export class CertificateFiles implements CertificateSource {
   readonly #certificates: FileCertificates
   readonly #files: readonly CertificateFile[]
   readonly #output: Run['output']
-  /** The options of the server, for when the only certificate changes. */
+  /** The options of the server, for a change of its only certificate. */
   #options: ServerConfigOptions = {}
 
-  /** Rejects with `TLS_INVALID`. */
+  /** Reads the files. Rejects with `TLS_INVALID`. */
   static async open(files: readonly CertificateFile[], { output }: Run): Promise<CertificateFiles> {
     return new CertificateFiles(await FileCertificates.open(files), files, output)
   }
@@ -32,9 +33,10 @@ export class CertificateFiles implements CertificateSource {
 
   added({ tlsFiles: _files, ...options }: ServerConfigOptions): ServerConfigOptions {
     if (options.acme !== undefined)
-      throw new TunnelError('OPTION_INVALID', 'acme orders certificates: leave out --tls-cert and --tls-key.')
+      throw optionInvalid('acme orders certificates: leave out --tls-cert and --tls-key.')
     this.#options = options
-    // A single certificate for all names needs no look into hellos: Bun's own TLS is cheaper for large transfers.
+    // A single certificate for all names does not depend on the hello, and Bun's own TLS is cheaper for large
+    // transfers.
     const tls = this.#files.length === 1 ? this.#certificates.find('') : undefined
     return tls === undefined ? { ...options, certificates: this.#certificates } : { ...options, tls }
   }
@@ -56,7 +58,7 @@ export class CertificateFiles implements CertificateSource {
   }
 
   #failed(cause: unknown): void {
-    const error = cause instanceof Error ? cause : new Error(String(cause))
+    const error = errorOf(cause)
     this.#output.event({ type: 'error', ...describe(error) })
   }
 }

@@ -1,18 +1,20 @@
-// Contract: where `localtunnels server` gets certificates from. Loaded when flags or a file ask for one.
+// Contract: a source of certificates for `localtunnels server`. Loaded if flags or a file ask for one.
 
 import type { ServerConfigOptions } from '../../config/server-config.ts'
-import { TunnelError } from '../../errors.ts'
+import { optionInvalid } from '../../errors.ts'
 import type { ServerEnd } from '../ends.ts'
 import type { Run } from '../run.ts'
 
 export interface CertificateSource {
-  /** Options of the server with its certificates. Throws `OPTION_INVALID` for what cannot change while the server runs. */
+  /**
+   * Returns the options of the server with its certificates. Throws `OPTION_INVALID` for changes that need a restart.
+   */
   added(options: ServerConfigOptions): ServerConfigOptions
   start(server: ServerEnd): Promise<void>
   stop(): Promise<void>
 }
 
-/** Opens the source of certificates. `undefined` if the options name none. Rejects with what is wrong with it. */
+/** Opens the source of certificates. `undefined` if the options name none. Rejects with its error. */
 export async function openSource(
   options: ServerConfigOptions,
   run: Run,
@@ -23,8 +25,8 @@ export async function openSource(
   return (await import('./certificate-files.ts')).CertificateFiles.open(tlsFiles, run)
 }
 
-/** Refuses a source for a server that started without one. */
+/** Throws if a reload adds a source to a server that started without one. */
 export function refuseSource({ acme }: ServerConfigOptions): void {
   if (acme === undefined) return
-  throw new TunnelError('OPTION_INVALID', 'acme begins with the server: start it again for that.')
+  throw optionInvalid('acme begins with the server: start it again for that.')
 }

@@ -2,7 +2,7 @@
 
 import type { ClusterConfig } from '../../config/server-config.ts'
 import type { RedisDirectory } from '../../directories/redis.ts'
-import { TunnelError } from '../../errors.ts'
+import { optionInvalid } from '../../errors.ts'
 import type { ClusterOptions, PeerTls } from '../../server/settings/part-options.ts'
 import type { Run } from '../run.ts'
 import { pauseUntil } from '../sharing/patience.ts'
@@ -28,7 +28,7 @@ export class ClusterSource {
     }
   }
 
-  /** Throws `OPTION_INVALID`. That Redis does not respond is an error of the server that starts. */
+  /** Opens the cluster. Throws `OPTION_INVALID`. A Redis that does not respond is an error of the server's start. */
   static async open(config: ClusterConfig): Promise<ClusterSource> {
     const { RedisDirectory } = await import('../../directories/redis.ts')
     const { url, prefix, ca } = config
@@ -40,18 +40,15 @@ export class ClusterSource {
     return new ClusterSource(directory, config)
   }
 
-  /** Throws `OPTION_INVALID` when a reload would have another cluster. */
+  /** Throws `OPTION_INVALID` if a reload would change the cluster. */
   check(next: ClusterConfig | undefined): void {
     if (next === undefined || JSON.stringify(next) !== this.#config)
-      throw new TunnelError(
-        'OPTION_INVALID',
-        'cluster cannot change while the server runs: start it again for that.',
-      )
+      throw optionInvalid('cluster cannot change while the server runs: start it again for that.')
   }
 
   /**
-   * Resolves once Redis responds, or when the server is to stop: it may start after the servers, as when the power is back. A
-   * refusal, such as a wrong login, is reported at the start of the server.
+   * Resolves once Redis responds, or when the server must stop. Redis may start after the servers, as after a power
+   * cut. A refusal, such as a wrong login, is reported at the server's start.
    */
   async reach({ output, stop }: Run): Promise<void> {
     const told = new Set<string>()
@@ -63,7 +60,7 @@ export class ClusterSource {
       } catch (cause) {
         if (this.#directory.isRefused(cause)) return
         const message = `${this.#directory.explain(cause)} The server starts when it responds.`
-        // Each reason once: a Redis that starts may have a certificate that is not trusted.
+        // Each reason once: a Redis that starts may have an untrusted certificate at first.
         if (!told.has(message)) output.event({ type: 'error', code: 'CLUSTER_UNREACHABLE', message })
         told.add(message)
         await pauseUntil(stop, RETRY_MS)
@@ -76,9 +73,9 @@ export class ClusterSource {
   }
 }
 
-/** Throws `OPTION_INVALID` when some of it is missing. */
+/** Returns the certificates of peers. Throws `OPTION_INVALID` if a part is missing. */
 function peerTlsOf({ peerCa: ca, peerCert: cert, peerKey: key }: ClusterConfig): PeerTls | undefined {
   if (ca === undefined && cert === undefined && key === undefined) return undefined
   if (ca !== undefined && cert !== undefined && key !== undefined) return { ca, cert, key }
-  throw new TunnelError('OPTION_INVALID', 'cluster: peer-ca, peer-cert and peer-key belong together.')
+  throw optionInvalid('cluster: peer-ca, peer-cert and peer-key belong together.')
 }

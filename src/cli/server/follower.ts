@@ -1,7 +1,8 @@
-// Reads a server's file, and reads it again when it changes or SIGHUP asks for it.
+// Reads a server's file, and reads it again when it changes or on SIGHUP.
 
 import { loadServerConfig } from '../../config/load.ts'
 import { type ServerConfigOptions, serverOptions } from '../../config/server-config.ts'
+import { messageOf } from '../../errors.ts'
 import { FileWatch } from '../../file-watch.ts'
 import { Changes } from '../changes.ts'
 import { faultsError } from '../commands/config.ts'
@@ -23,12 +24,12 @@ export class Follower {
     this.#file = file
     this.#flags = flags
     this.#run = run
-    // A change rejects with nothing: whatever happens, the server goes on.
+    // A failed change rejects nothing: the server continues in any case.
     this.#changes = new Changes(
       () => this.#change(),
       () => {},
     )
-    // Before it is read: what is written from here on is noticed.
+    // Before the file is read, so that all later changes are noticed.
     this.#watch = new FileWatch(
       [file],
       () => this.#changes.ask(),
@@ -38,7 +39,7 @@ export class Follower {
     run.onHangup(() => this.#changes.ask())
   }
 
-  /** Rejects with `CONFIG_INVALID` after every fault is printed. */
+  /** Reads the file. Rejects with `CONFIG_INVALID` after every fault was printed. */
   async read(): Promise<ServerConfigOptions> {
     const { output, environment } = this.#run
     const { config, faults } = await loadServerConfig(this.#file, environment)
@@ -53,7 +54,7 @@ export class Follower {
     this.#changes.ask()
   }
 
-  /** Makes later changes in this server. */
+  /** Applies later changes to this server. */
   follow(server: ServerEnd, parts: ServerParts): void {
     this.#server = server
     this.#parts = parts
@@ -76,7 +77,7 @@ export class Follower {
       await server.reload(await withGuards(options))
       this.#notice('RELOADED', `${this.#file} is in force.`)
     } catch (error) {
-      const message = error instanceof Error ? error.message : String(error)
+      const message = messageOf(error)
       this.#notice('CONFIG_KEPT', `${withPages(message)} The server continues with its previous settings.`)
     }
   }

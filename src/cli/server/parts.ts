@@ -1,10 +1,10 @@
-// The parts of `localtunnels server` in addition to the options of its file and flags: stores, logs, the admin listener, the
-// cluster. Each part's code is loaded only for a server that has the part.
+// The parts of `localtunnels server` in addition to the options of its file and flags: stores, logs, the admin
+// listener, the cluster. The code of each is loaded only if the server has it.
 
 import type { ServerConfigOptions } from '../../config/server-config.ts'
 import type { CountryFile } from '../../countries.ts'
 import type { RedisRates } from '../../directories/redis-rates.ts'
-import { TunnelError } from '../../errors.ts'
+import { optionInvalid } from '../../errors.ts'
 import type { AccessLog } from '../../plugins/access-log.ts'
 import { openServerFault } from '../../server/settings/open-server.ts'
 import type { AdminUpgrade, InboxOptions } from '../../server/settings/part-options.ts'
@@ -19,7 +19,7 @@ import type { LoadedPlugins } from './plugin-files.ts'
 import type { TokenSource } from './token-source.ts'
 import { UsedLinksFile } from './used-links.ts'
 
-/** The source of names of the server, if that is not the server itself. */
+/** The cluster, if the server has one. */
 export type ClusterEnd = Pick<ClusterSource, 'options' | 'check' | 'close'> &
   Partial<Pick<ClusterSource, 'reach'>>
 
@@ -27,7 +27,7 @@ export interface PartsPlace {
   readonly run: Run
   readonly upgrade: AdminUpgrade
   readonly place: Place | undefined
-  /** Sockets that were passed to this process. */
+  /** The descriptors of inherited sockets. */
   readonly inherited: readonly number[]
 }
 
@@ -59,7 +59,7 @@ export class ServerParts {
   #sharedRates: RedisRates | undefined
   #inbox: InboxOptions | undefined
   #plugins: LoadedPlugins | undefined
-  /** Whether only this machine reaches the sockets that were passed to it. */
+  /** Whether only this machine reaches the inherited sockets. */
   #areLocal = true
 
   constructor(run: Run) {
@@ -67,7 +67,7 @@ export class ServerParts {
     this.#usedLinks = new UsedLinksFile(run.environment)
   }
 
-  /** Opens what the options ask for. If it rejects, `close()` closes the open ones. */
+  /** Opens the parts that the options ask for. If it rejects, `close()` closes those that are open. */
   async open(given: ServerConfigOptions, { run, upgrade, place, inherited }: PartsPlace): Promise<void> {
     this.#tokensFile = given.tokensFile
     this.#countriesFile = given.countriesFile
@@ -96,40 +96,34 @@ export class ServerParts {
     return this.#source?.added(wanted) ?? wanted
   }
 
-  /** Throws `OPEN_SERVER` when every stranger could have a tunnel. */
+  /** Throws `OPEN_SERVER` if every stranger could have a tunnel. */
   refuseOpen(options: ServerConfigOptions): void {
     const { tokens = [], jwtTokens = [] } = options
     const fault = tokens.length + jwtTokens.length > 0 ? undefined : openServerFault(options, this.#areLocal)
     if (fault !== undefined) throw fault
   }
 
-  /** Throws `OPTION_INVALID` for options of a reload that would open, close or move a part. */
+  /** Throws `OPTION_INVALID` if a reload would open, close or move a part. */
   checkReload(given: ServerConfigOptions): void {
     this.#admin?.check(given.adminListener)
     this.#cluster?.check(given.clusterOf)
     if (this.#cluster === undefined && given.clusterOf !== undefined)
-      throw new TunnelError('OPTION_INVALID', 'cluster begins with the server: start it again for that.')
+      throw optionInvalid('cluster begins with the server: start it again for that.')
     if (this.#admin === undefined && given.adminListener !== undefined)
-      throw new TunnelError('OPTION_INVALID', 'admin begins with the server: start it again for that.')
+      throw optionInvalid('admin begins with the server: start it again for that.')
     if (given.tokensFile !== this.#tokensFile)
-      throw new TunnelError(
-        'OPTION_INVALID',
-        'tokens-db cannot change while the server runs: start it again for that.',
-      )
+      throw optionInvalid('tokens-db cannot change while the server runs: start it again for that.')
     if (given.countriesFile !== this.#countriesFile)
-      throw new TunnelError(
-        'OPTION_INVALID',
-        'countries cannot change while the server runs: start it again for that.',
-      )
+      throw optionInvalid('countries cannot change while the server runs: start it again for that.')
     if (this.#source === undefined) refuseSource(given)
   }
 
-  /** Resolves once what the server cannot start without is there, or when it is to stop. */
+  /** Resolves once everything that the server needs for its start is there, or when it must stop. */
   async reach(run: Run): Promise<void> {
     await this.#cluster?.reach?.(run)
   }
 
-  /** Begins what needs a server that listens, such as certificate orders. */
+  /** Begins tasks that need a listening server, such as certificate orders. */
   async start(server: ServerEnd): Promise<void> {
     await this.#source?.start(server)
   }
@@ -165,8 +159,7 @@ export class ServerParts {
 
 async function openCluster({ clusterOf }: ServerConfigOptions): Promise<ClusterSource | undefined> {
   if (clusterOf === undefined) return undefined
-  if (clusterOf.url === '')
-    throw new TunnelError('OPTION_INVALID', '--peer-url is for a server with --cluster: give both.')
+  if (clusterOf.url === '') throw optionInvalid('--peer-url is for a server with --cluster: give both.')
   const { ClusterSource } = await import('./cluster-source.ts')
   return ClusterSource.open(clusterOf)
 }

@@ -1,17 +1,20 @@
-// Plugins that a server's configuration file names: modules of the operator, whose default export is a plugin or a list of them.
+// Loads the plugins in a server's configuration file: modules of the operator, whose default export is a plugin or a
+// list of them.
 
 import { pathToFileURL } from 'node:url'
-import { TunnelError } from '../../errors.ts'
+import { optionInvalid, type TunnelError } from '../../errors.ts'
 import type { Guard, Middleware, Observer } from '../../plugin.ts'
 
-/** The plugins for the options of a server. */
 export interface LoadedPlugins {
   readonly guards: readonly Guard[]
   readonly middlewares: readonly Middleware[]
   readonly observers: readonly Observer[]
 }
 
-/** Loads plugins in order. Rejects with `OPTION_INVALID` for a module that cannot be loaded, and for what is not a plugin. */
+/**
+ * Loads plugins in order. Rejects with `OPTION_INVALID` for a module that cannot be loaded, or an export that is not
+ * a plugin.
+ */
 export async function loadPlugins(paths: readonly string[]): Promise<LoadedPlugins> {
   const guards: Guard[] = []
   const middlewares: Middleware[] = []
@@ -48,7 +51,7 @@ async function pluginsOf(path: string): Promise<readonly unknown[]> {
 
 function hasFunction(plugin: unknown, names: readonly string[]): boolean {
   if (typeof plugin !== 'object' || plugin === null) return false
-  // An instance of a class has its functions from there.
+  // An instance of a class has its functions in the prototype.
   return names.some(name => typeof Reflect.get(plugin, name) === 'function')
 }
 
@@ -58,5 +61,5 @@ const isObserver = (plugin: unknown): plugin is Observer =>
   hasFunction(plugin, ['began', 'responded', 'ended'])
 
 function invalid(path: string, what: string, cause?: unknown): TunnelError {
-  return new TunnelError('OPTION_INVALID', `The plugin ${path} cannot be used: ${what}.`, { cause })
+  return optionInvalid(`The plugin ${path} cannot be used: ${what}.`, { cause })
 }

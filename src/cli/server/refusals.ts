@@ -1,16 +1,16 @@
-// Refused clients in the log of a server: a line each, but not one for every try of a client that never stops.
+// Refused clients in the log of a server: a line each, but not for every attempt of a client that never stops.
 
 import { Tolerance } from '../../session/tolerance.ts'
 import type { Output } from '../output.ts'
 
-/** An address that is refused again with the same code has its next line after this long. */
+/** The time in milliseconds before an address that is refused again with the same code gets another line. */
 const QUIET_MS = 60_000
-/** Lines a second for all addresses together. */
+/** The maximum number of lines per second for all addresses together. */
 const MAX_LINES_PER_SECOND = 5
-/** Addresses and codes in memory; the one whose line is longest ago is forgotten. */
+/** The maximum number of addresses and codes in memory. The one whose line is oldest is forgotten. */
 const MAX_KNOWN = 1_024
 
-/** Codes of everyday life: the client goes on to another name by itself. */
+/** The codes after which a client chooses another name by itself. */
 const EVERYDAY: ReadonlySet<string> = new Set(['NAME_TAKEN', 'PORT_TAKEN'])
 
 interface Refusal {
@@ -20,7 +20,7 @@ interface Refusal {
 }
 
 interface Known {
-  /** Refusals since its last line. */
+  /** The number of refusals since its last line. */
   unsaid: number
   saidAtMs: number
 }
@@ -28,7 +28,7 @@ interface Known {
 export class Refusals {
   readonly #output: Output
   readonly #now: () => number
-  /** The refusals by code and address; the one with the latest line is the last. */
+  /** The refusals by code and address, with the latest line at the end. */
   readonly #known = new Map<string, Known>()
   readonly #lines = new Tolerance(MAX_LINES_PER_SECOND)
 

@@ -1,4 +1,4 @@
-// The events of a server, as events of the command's output.
+// Turns the events of a server into events of the command's output.
 
 import { ERRORS } from '../../errors.ts'
 import type { ServerEnd } from '../ends.ts'
@@ -8,11 +8,11 @@ import { Totals } from '../sharing/totals.ts'
 import { Refusals } from './refusals.ts'
 import type { TokenSource } from './token-source.ts'
 
-/** Returns the totals, which are printed at the end. `tokens` keep when each was last used. */
+/** Returns the totals, which are printed at the end. `tokens` store the time of each last use. */
 export function reportEvents(server: ServerEnd, output: Output, tokens: TokenSource | undefined): Totals {
   const totals = new Totals(true)
   let requests = 0
-  // Fields are picked one by one: what is printed is a public format, not whatever the server's events hold.
+  // Fields are copied one by one, because the output is a public format and the server's events are not.
   server.on('connection', ({ subdomain, wire, remoteAddress, token, kind }) => {
     if (token !== undefined) tokens?.used(token)
     output.event({

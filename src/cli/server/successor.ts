@@ -1,29 +1,29 @@
 // Replaces a server: starts the program again with the listening sockets, and ends this one once the new one serves.
 
-import { ERRORS, type ErrorCode, TunnelError } from '../../errors.ts'
+import { ERRORS, type ErrorCode, messageOf, TunnelError } from '../../errors.ts'
 import type { TotalsEvent } from '../output.ts'
 
-/** A program that does not serve by then is ended. */
+/** The time in milliseconds after which a new program that does not serve is ended. */
 const START_TIMEOUT_MS = 30_000
-/** Says to a program that it is the new one. */
+/** The variable that marks a new program. */
 const VARIABLE = 'LOCALTUNNELS_UPGRADE'
 
 type Environment = Record<string, string | undefined>
 
-/** The one message of the new program. */
+/** The only message of the new program. */
 type Word = { readonly pid: number } | { readonly failed: string; readonly code: string }
 
-/** The path of the program at the start: an installed file may be replaced, and its old name be gone. */
+/** The path of the program at the start. The installed file may be replaced, and its old name be gone. */
 const program = process.execPath.replace(/ \(deleted\)$/, '')
 
-/** A program that was started, and what came of it. */
+/** A program that was started, with its results. */
 export interface Started {
   readonly process: Bun.Subprocess
-  /** The promise of its process number, once it serves. Rejects with why it does not, and then it is gone. */
+  /** Resolves with its process number, once it serves. Rejects with the reason if it does not; then it has ended. */
   readonly serving: Promise<number>
-  /** The promise that it has no open requests and waits for the others. */
+  /** Resolves when it has no open requests and waits for the others. */
   readonly idle: Promise<void>
-  /** The totals that a worker sends at its end; `undefined` if it ended without. */
+  /** Resolves with the totals that a worker sends at its end. `undefined` if it ended without them. */
   readonly totals: Promise<TotalsEvent | undefined>
   readonly hasServed: () => boolean
   readonly exited: Promise<number>
@@ -37,7 +37,7 @@ export function startProgram(descriptors: readonly number[], environment: Enviro
   const totals = Promise.withResolvers<TotalsEvent | undefined>()
   let hasServed = false
   const child = Bun.spawn({
-    // The number of a process is known in it only.
+    // Only the new process knows its own number.
     cmd: ['/bin/sh', '-c', 'LISTEN_PID=$$ exec "$@"', 'sh', ...commandLine()],
     env: { ...environment, [VARIABLE]: '1', LISTEN_FDS: String(descriptors.length) },
     stdio: ['inherit', 'inherit', 'inherit', ...descriptors],
@@ -46,7 +46,7 @@ export function startProgram(descriptors: readonly number[], environment: Enviro
         typeof message === 'object' && message !== null ? { ...message } : {}
       if (typeof word.failed === 'string') return failed(codeOf(word.code), word.failed)
       if (word.idle === true) idle.resolve()
-      // This same program wrote it.
+      // The same program wrote it.
       if (word.totals !== undefined) totals.resolve(word.totals as TotalsEvent)
       if (word.pid === undefined) return
       hasServed = true
@@ -70,8 +70,8 @@ export function startProgram(descriptors: readonly number[], environment: Enviro
 }
 
 /**
- * The program that is to replace this one. Resolves with its process number once it serves; rejects with `UPGRADE_FAILED` and why
- * it does not, and then it is gone.
+ * Starts the program that replaces this one. Resolves with its process number once it serves. Rejects with
+ * `UPGRADE_FAILED` and the reason if it does not; then it has ended.
  */
 export async function startSuccessor(
   descriptors: readonly number[],
@@ -88,8 +88,7 @@ export async function startSuccessor(
     started.process.unref()
     return pid
   } catch (cause) {
-    const why = cause instanceof Error ? cause.message : String(cause)
-    throw new TunnelError('UPGRADE_FAILED', `The new program did not start: ${why}`, { cause })
+    throw new TunnelError('UPGRADE_FAILED', `The new program did not start: ${messageOf(cause)}`, { cause })
   }
 }
 
@@ -107,10 +106,7 @@ export interface Succession {
   failed(error: unknown): void
 }
 
-/**
- * Returns the succession, and removes the variable from `environment`. `undefined` if nothing waits for this program. Takes the
- * variable out of `environment`.
- */
+/** Returns the program that waits for this one. `undefined` if none does. Removes the variable from `environment`. */
 export function successionOf(environment: Environment): Succession | undefined {
   if (environment[VARIABLE] === undefined || process.send === undefined) return undefined
   delete environment[VARIABLE]
@@ -124,7 +120,7 @@ export function successionOf(environment: Environment): Succession | undefined {
     serves: () => say({ pid: process.pid }),
     failed: error =>
       say({
-        failed: error instanceof Error ? error.message : String(error),
+        failed: messageOf(error),
         code: error instanceof TunnelError ? error.code : 'INTERNAL',
       }),
   }

@@ -26,19 +26,19 @@ export class Upgrade implements AdminUpgrade {
     this.#run = run
     this.#succession = succession
     this.isSuccessor = succession !== undefined
-    // At once: the signal would end a program that is still starting. It waits until this one serves.
-    // A worker is replaced by the process that started it.
+    // Set at once, because the signal would end a program that is still starting. The upgrade waits until this one
+    // serves. The process that started a worker replaces it.
     run.onUpgrade(() => {
       if (!this.#isWorker) void this.run().catch(error => this.#tell(error))
     })
   }
 
-  /** Called when the server serves. Resolves when it is to stop: `true` when another program serves in its place. */
+  /** Called when the server serves. Resolves when it must stop, with `true` if another program serves in its place. */
   async served(server: Pick<ServerEnd, 'descriptors'> & { readonly url?: string }): Promise<boolean> {
     this.#server = server
     this.#serving.resolve()
     const { stop, environment } = this.#run
-    // Before its word: the response may come at once.
+    // Before the message, because the response may come at once.
     const told = this.#isWorker ? (await import('../workers/workers.ts')).toldByParent(stop) : undefined
     const status = server.url === undefined ? '' : `\nSTATUS=Serves ${server.url}`
     if (this.#succession === undefined) notify(`READY=1${status}`, environment)
@@ -53,7 +53,7 @@ export class Upgrade implements AdminUpgrade {
   }
 
   run(): Promise<number> {
-    // One at a time; and nothing replaces a program that has left.
+    // One at a time, and not after this program has begun to stop.
     this.#running ??= this.#replace().finally(() => {
       this.#running = undefined
     })

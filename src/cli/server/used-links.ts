@@ -1,4 +1,4 @@
-// Links that work once and were used, kept in the state folder by `localtunnels server`.
+// The links that work once and were used, stored in the state folder by `localtunnels server`.
 
 import { join } from 'node:path'
 import { stateFolder } from '../../state-folder.ts'
@@ -16,8 +16,8 @@ export class UsedLinksFile {
   }
 
   /**
-   * Opens the store with the first tunnel that has links. `undefined`: there is no state folder, so nothing outlives the
-   * server.
+   * Opens the store with the first tunnel that has links. `undefined` without a state folder: then nothing outlives
+   * the server.
    */
   readonly open = (): Promise<UsedLinks | undefined> => {
     this.#opened ??= this.#open()
@@ -30,7 +30,7 @@ export class UsedLinksFile {
   }
 
   async close(): Promise<void> {
-    // If the store could not be opened, its tunnels were refused, and nothing is open.
+    // If the store could not be opened, the tunnels were refused, and nothing is open.
     const opened = await this.#opened?.catch(() => undefined)
     opened?.close()
   }

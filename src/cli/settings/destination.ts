@@ -1,4 +1,5 @@
-// Which server a command uses, and which token goes there. A token goes only to the server that the user has given it for.
+// Chooses the server of a command, and the token for it. A token is only sent to the server that the user gave it
+// for.
 
 import { parseServer, serverList, serverOrigin } from '../../client/carriers/server-address.ts'
 import type { OneServer } from '../../client/options.ts'
@@ -10,21 +11,21 @@ import type { Login, Logins } from './logins.ts'
 
 export interface ServerDestination {
   readonly server: string
-  /** The token. Empty for none, whatever the environment says. */
+  /** The token. Empty for none, even if the environment has one. */
   readonly token: string
   /** The authority that was named at the login, unless the caller names one. */
   readonly ca?: string | undefined
 }
 
 export interface Destination {
-  /** The servers in the order of attempts; none: a server in this process. */
+  /** The servers in the order of attempts. None: a server in this process. */
   readonly servers: readonly ServerDestination[]
   /** The notices for the user about servers and tokens. */
   readonly notices: readonly Notice[]
 }
 
 /**
- * Returns the server option of TunnelClient. `undefined` for a server in this process. `ca`: one that was named, which wins
+ * Returns the server option of TunnelClient. `undefined` for a server in this process. `ca`: an authority that wins
  * over those of logins.
  */
 export function serverOption(
@@ -52,7 +53,7 @@ export interface Given {
 
 export type ReadLogins = () => Logins
 
-/** The destination of a command line; `other`: the servers of TUNNEL_SERVER. */
+/** Returns the destination of a command line. `other`: the servers of TUNNEL_SERVER. */
 export function destinationOf(
   {
     servers,
@@ -65,7 +66,7 @@ export function destinationOf(
   if (isLocal) return HERE
   if (servers.length > 0) {
     const named = servers.map(({ text: server }) => {
-      // A token next to TUNNEL_SERVER was meant for that server, if there is a login for this one.
+      // If this server has a login, a token next to TUNNEL_SERVER was meant for that other server.
       const isForOther = token?.isTyped === false && Boolean(other) && !isOneOf(server, other)
       const kept = token === undefined || isForOther ? logins().of(server) : {}
       return { server, ca: kept.ca, token: kept.token ?? token?.text ?? '' }
@@ -75,7 +76,7 @@ export function destinationOf(
   const standard = logins().standard
   if (standard === undefined) return HERE
   const { ca, token: own = '' } = logins().of(standard)
-  // TUNNEL_TOKEN may belong to any server: it goes to one that is given with it.
+  // TUNNEL_TOKEN may belong to any server, so it is only sent to one that is given with it.
   if (token?.isTyped) return { servers: [{ server: standard, ca, token: token.text }], notices: [] }
   const notices =
     token === undefined ? [] : [withheld(standard, 'is your default server, and not that of TUNNEL_SERVER')]
@@ -84,7 +85,7 @@ export function destinationOf(
 
 export interface FileSettings {
   readonly connection: ConnectionOptions
-  /** The user has named the file; otherwise it came with the folder. */
+  /** Whether the user named the file; otherwise it was found in the folder. */
   readonly isNamed: boolean
   readonly path: string
   readonly isLocal: boolean
@@ -126,18 +127,18 @@ function isOneOf(server: string, list: string | undefined): boolean {
   return serverList(list ?? '').some(one => isSameServer(server, one))
 }
 
-/** Whether both are given and mean the same: scheme, host and port. */
+/** Whether both servers are given and mean the same: scheme, host and port. */
 export function isSameServer(server: string, other: string | undefined): boolean {
   try {
     return Boolean(other) && serverOrigin(server) === serverOrigin(other ?? '')
   } catch (error) {
-    // An address may be wrong, which the dial will say.
+    // The address may be invalid, which the dial will report.
     if (error instanceof TunnelError) return false
     throw error
   }
 }
 
-/** Whether a file may be trusted with variables for this server: the user has chosen it somewhere else. */
+/** Whether a file may get variables for this server, because the user chose the server independently of the file. */
 export function trustsServer(
   server: string,
   { TUNNEL_SERVER }: Readonly<Record<string, string | undefined>>,
@@ -146,7 +147,7 @@ export function trustsServer(
   return isOneOf(server, TUNNEL_SERVER) || logins().servers.some(one => isSameServer(server, one))
 }
 
-/** Tells the notices of a destination, and of a token that others can read in transit. */
+/** Prints the notices of a destination, and one about a token that others can read in transit. */
 export function tellNotices(
   { servers, notices }: Destination,
   isInsecureToken: boolean,
@@ -164,7 +165,7 @@ export function tellNotices(
 
 const HERE: Destination = { servers: [], notices: [] }
 
-/** Options, and keys of a file, by which others could come to read what is sent to the server. */
+/** The options, and keys of a file, with which others could read what is sent to the server. */
 const WAYS = [
   ['proxy', 'proxy'],
   ['ca', 'ca'],

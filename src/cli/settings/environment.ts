@@ -1,11 +1,8 @@
-// The variables of the command line, as commander is to see them.
+// Prepares environment variables for commander.
 
 import type { Command } from 'commander'
 
-/**
- * Removes variables that say no: commander takes any value for a set flag, also `0` and the empty string, and an empty text for
- * a given one. Values that say no are removed first.
- */
+/** Removes variables that mean "no", because commander takes any value for a set flag, even `0` and the empty text. */
 export function normaliseEnvironment(environment: NodeJS.ProcessEnv, program: Command): void {
   const options = commandsOf(program).flatMap(command => command.options)
   const flags = new Set(options.filter(option => !option.required).map(option => option.envVar))
@@ -16,7 +13,7 @@ export function normaliseEnvironment(environment: NodeJS.ProcessEnv, program: Co
   }
 }
 
-/** A command and all below it. */
+/** Returns a command and all of its subcommands. */
 export function commandsOf(command: Command): readonly Command[] {
   return [command, ...command.commands.flatMap(commandsOf)]
 }

@@ -1,8 +1,8 @@
-// Reads what commander parsed, and names each wrong value by the flag or variable that it came from.
+// Reads the values that commander parsed, and names each invalid one by its flag or variable.
 
 import type { Command } from 'commander'
 import { MAX_RANGE_PORTS, portsOf } from '../../config/port-range.ts'
-import { TunnelError } from '../../errors.ts'
+import { optionInvalid } from '../../errors.ts'
 import { noPort } from '../../names.ts'
 import type { Given } from './destination.ts'
 
@@ -14,11 +14,10 @@ export class Flags {
   }
 
   text(name: string): string | undefined {
-    // Every option that takes a value is declared as one string.
+    // Every option with a value is declared as one string.
     return this.#command.getOptionValue(name) as string | undefined
   }
 
-  /** Returns a value with its origin. */
   given(name: string): Given | undefined {
     const text = this.text(name)
     return text === undefined ? undefined : { text, isTyped: this.isTyped(name) }
@@ -73,14 +72,13 @@ export function parsePortRange(text: string, label: string): readonly number[] {
   if (!text.includes('-')) return [parsePort(text, label, 1)]
   const ports = portsOf(text)
   if (ports !== undefined) return ports
-  throw new TunnelError(
-    'OPTION_INVALID',
+  throw optionInvalid(
     `${label} ${JSON.stringify(text)} is not a range of at most ${MAX_RANGE_PORTS} ports from 1 to 65535, such as 27015-27030.`,
     { action: '' },
   )
 }
 
-/** Parses a port. `label`: the flag or variable that it came from; `''`: none. */
+/** Parses a port. `label`: the flag or variable that it came from; `''` for none. */
 export function parsePort(text: string, label: string, lowest: 0 | 1): number {
   const port = /^\d{1,5}$/.test(text) ? Number(text) : -1
   if (port >= lowest && port <= 65_535) return port

@@ -1,4 +1,4 @@
-// Keeps variables that Bun took from a `.env` file of the current folder out of this process.
+// Removes variables that Bun read from a `.env` file of the current folder.
 
 import { existsSync } from 'node:fs'
 import { openLibc } from '../../libc.ts'
@@ -9,7 +9,7 @@ const FILES: readonly string[] = ['', '.development', '.production', '.test'].fl
   `.env${mode}.local`,
 ])
 
-/** Keeps Bun from running and reading files of the folder, with the same options as the launcher in `bin/`. */
+/** The options with which Bun neither runs nor reads files of the folder, as in the launcher in `bin/`. */
 export const LAUNCH_OPTIONS: readonly string[] = [
   '--use-system-ca',
   '--no-env-file',
@@ -18,9 +18,9 @@ export const LAUNCH_OPTIONS: readonly string[] = [
 ]
 
 /**
- * Starts this program again without the file when Bun has read one. The launcher in `bin/` prevents that; a start as
- * `bun bin/localtunnels.ts` goes past the launcher. Node reads no such file. Resolves when the environment is the one
- * that the process was given.
+ * Starts this program again without the file if Bun has read one, as after `bun bin/localtunnels.ts`, which bypasses
+ * the launcher in `bin/`. Node reads no such file. Resolves when the environment is the one that the process was
+ * given.
  */
 export async function leaveFolderOut(): Promise<void> {
   if (typeof Bun === 'undefined' || !readsFiles() || !FILES.some(name => existsSync(name))) return
@@ -28,7 +28,7 @@ export async function leaveFolderOut(): Promise<void> {
   const { execPath, execArgv, argv } = process
   if (environment !== undefined) {
     const options = [...execArgv, ...LAUNCH_OPTIONS]
-    // The process stays the same, with its id, its terminal and its signals. Does not return.
+    // The process keeps its id, its terminal and its signals. Does not return.
     process.execve?.(execPath, [execPath, ...options, ...argv.slice(1)], environment)
   }
   const text = 'There is a .env file in this folder, and Bun has read it. Start it as: bun --no-env-file'
@@ -36,13 +36,16 @@ export async function leaveFolderOut(): Promise<void> {
   process.exit(EXIT.usage)
 }
 
-/** A file that is named by an option is the user's wish. In a single executable the build decides. */
+/**
+ * Whether Bun reads such files. A file that an option names was chosen by the user. In a single executable, the build
+ * decides.
+ */
 function readsFiles(): boolean {
   const isDecided = process.execArgv.some(option => /^--(?:no-env-file|env-file(?:=.*)?)$/.test(option))
   return !isDecided && !Bun.isStandaloneExecutable
 }
 
-/** The environment without what Bun has added: the C library still has the one that the kernel handed over. */
+/** Returns the environment without Bun's additions. The C library still has the original one. */
 async function givenEnvironment(): Promise<Record<string, string> | undefined> {
   try {
     const ffi = await import('bun:ffi')
@@ -54,7 +57,7 @@ async function givenEnvironment(): Promise<Record<string, string> | undefined> {
     }
     return given
   } catch {
-    // No such library, as on Windows: the caller says what to do.
+    // No such library, as on Windows: the caller continues without it.
     return undefined
   }
 }

@@ -1,4 +1,4 @@
-// The servers that the user has logged in to, with their tokens: a file that only this user can read.
+// The servers to which the user has logged in, with their tokens, in a file that only this user can read.
 
 import { chmodSync, mkdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { dirname, isAbsolute, join } from 'node:path'
@@ -9,32 +9,30 @@ import { homeFolder } from '../../state-folder.ts'
 type Environment = Readonly<Record<string, string | undefined>>
 
 export interface Login {
-  /** The token. `undefined` if the server wants none. */
+  /** The token. `undefined` if the server needs none. */
   readonly token?: string | undefined
   /** The PEM text of the authority that was named at the login. */
   readonly ca?: string | undefined
 }
 
 export class Logins {
-  /** The path. `undefined` if this user has no place for it. */
+  /** The path. `undefined` if this user has no folder for it. */
   readonly path: string | undefined
-  /** The logins by the address of their server. */
   readonly #kept = new Map<string, Login>()
   #standard: string | undefined
 
-  /** Reads the file; without one there are no logins. `LOGIN_INVALID`: it cannot be used. */
+  /** Reads the file; without one there are no logins. Throws `LOGIN_INVALID` if it cannot be used. */
   constructor(environment: Environment) {
     const folder = configFolder(environment)
     this.path = folder && join(folder, 'logins.json')
     if (this.path !== undefined) this.#read(this.path)
   }
 
-  /** The server that is used when none is named. */
+  /** The server that is used if none is named. */
   get standard(): string | undefined {
     return this.#standard
   }
 
-  /** The servers in the order of their logins. */
   get servers(): readonly string[] {
     return [...this.#kept.keys()]
   }
@@ -48,7 +46,7 @@ export class Logins {
     return this.#kept.get(serverOrigin(server)) ?? {}
   }
 
-  /** Keeps one, and makes its server the standard. */
+  /** Saves a login, and makes its server the default. */
   add(server: string, login: Login): void {
     const origin = serverOrigin(server)
     this.#kept.set(origin, login)
@@ -68,7 +66,7 @@ export class Logins {
     this.#write()
   }
 
-  /** Returns the file of logins. Throws `LOGIN_INVALID` where there is no place for them. */
+  /** Returns the path of the file. Throws `LOGIN_INVALID` if there is no folder for it. */
   needPath(): string {
     if (this.path !== undefined) return this.path
     const text = 'This user has no home folder to keep logins in: set HOME or XDG_CONFIG_HOME.'
@@ -99,7 +97,7 @@ export class Logins {
       }
       if (typeof standard === 'string' && this.#kept.has(standard)) this.#standard = standard
     } catch (cause) {
-      // Not the reason: it may quote what is there.
+      // Without the reason, which may quote the content.
       throw invalid('is not a file of logins', { cause })
     }
   }
@@ -107,13 +105,14 @@ export class Logins {
   #write(): void {
     const servers = Object.fromEntries(this.#kept)
     const text = `${JSON.stringify({ version: 1, default: this.#standard, servers }, null, 2)}\n`
-    // Writes next to the file and then replaces it: a reader never sees half a file, and the mode is right from the first byte on.
+    // Writes a new file and then replaces the old one: no reader sees half a file, and the mode is right from the
+    // first byte.
     const path = this.needPath()
     const draft = `${path}.${process.pid}`
     try {
       mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
       writeFileSync(draft, text, { mode: 0o600, flag: 'wx' })
-      // The mode above is one that the umask has made smaller.
+      // The umask may have reduced the mode above.
       chmodSync(draft, 0o600)
       renameSync(draft, path)
     } catch (cause) {
@@ -128,7 +127,7 @@ function removeDraft(draft: string): void {
   try {
     rmSync(draft, { force: true })
   } catch {
-    // Its folder is what failed: there is no draft.
+    // The folder failed, so there is no draft.
   }
 }
 
@@ -143,7 +142,7 @@ function modeOf(path: string): number | undefined {
   try {
     return statSync(path).mode
   } catch {
-    // There is not a file, or none that this user can get to, as where a service has no home.
+    // There is no file, or this user cannot reach it, as for a service without a home folder.
     return undefined
   }
 }

@@ -1,9 +1,9 @@
-// Where the app is, as the command line says: a port, host and port, a URL, a unix socket, or a folder.
+// Parses where the app is: a port, host and port, a URL, a unix socket, or a folder.
 
 import type { OriginOptions } from '../../client/options.ts'
 import type { HttpServiceOptions, ServiceConfig } from '../../config/service.ts'
 import { type RouteExtras, splitTarget, withHost } from '../../config/target.ts'
-import { TunnelError } from '../../errors.ts'
+import { optionInvalid } from '../../errors.ts'
 import { formatUrl, isLoopback, parseHost, unusedPart } from '../../names.ts'
 import { unknownWord } from '../words.ts'
 import { parsePort, parsePortRange } from './flags.ts'
@@ -19,12 +19,12 @@ export interface Target {
   readonly label: string
   /** The short address: `:3000` on this machine, otherwise the label. */
   readonly shortLabel: string
-  /** The address to dial to see whether anything listens, or the folder to look for. */
+  /** The address to dial to check whether anything listens, or the folder to look for. */
   readonly dial:
     | { readonly host: string; readonly port: number }
     | { readonly unix: string }
     | { readonly folder: string }
-  /** The URL for requests of our own; unix sockets and folders have none. */
+  /** The URL for requests of this program. Unix sockets and folders have none. */
   readonly url: string | undefined
 }
 
@@ -36,17 +36,17 @@ export interface TargetFlags {
   readonly port: number | undefined
   readonly host: string | undefined
   readonly tls?: AppTls
-  /** A folder instead of all the above. */
+  /** A folder in place of all the above. */
   readonly folder?: string | undefined
   readonly isSpa?: boolean
 }
 
-/** The app of requests below a path. */
+/** The app for requests below a path. */
 export type RouteFlag = Target['options'] & RouteExtras
 
 const DEFAULT_PORT = 3_000
 
-/** A service that a raw tunnel leads to: `5432`, `host:5432`, `unix:/path`. */
+/** A service for a raw tunnel: `5432`, `host:5432`, `unix:/path`. */
 export interface Service extends Target {
   readonly options: { readonly port: number; readonly host: string } | { readonly unix: string }
 }
@@ -62,20 +62,17 @@ export function parseService(given: string): Service {
   refuseTwoPorts(text)
   const address = /^(?:tcp|udp|tls):\/\/(.*?)\/?$/i.exec(given)?.[1]
   const hint = address === undefined ? '' : ` Write ${address} alone.`
-  throw new TunnelError(
-    'OPTION_INVALID',
-    `"${given}" is neither a port, a host with a port nor unix:/path.${hint}`,
-  )
+  throw optionInvalid(`"${given}" is neither a port, a host with a port nor unix:/path.${hint}`)
 }
 
-/** Parses `27015-27030` or `host:27015-27030`: a service for each port; or a single one. */
+/** Parses `27015-27030` or `host:27015-27030` as a service for each port, or a single service. */
 export function parseServices(text: string): readonly Service[] {
   const [, before = '', range = ''] = /^(.*:)?(\d+-\d+)$/.exec(text) ?? []
   if (range === '') return [parseService(text)]
   return parsePortRange(range, 'the port').map(port => parseService(`${before}${port}`))
 }
 
-/** Returns a target that need not speak HTTP. */
+/** Returns a target that need not use HTTP. */
 function rawTarget(port: number, host: string): Service {
   const { label, shortLabel, dial } = portTarget(port, host)
   const plain = (text: string) => text.replace('http://', '')
@@ -92,35 +89,29 @@ export function parseTarget({ positional: given, port, host, tls, folder, isSpa 
   refuseTwoPorts(positional)
   const [, raw = '', service = ''] = /^(tcp|udp|tls):\/\/(.*?)\/?$/i.exec(positional) ?? []
   if (raw !== '')
-    throw new TunnelError(
-      'OPTION_INVALID',
-      `"${positional}" is not HTTP. Write: localtunnels ${raw.toLowerCase()} ${service}.`,
-    )
+    throw optionInvalid(`"${positional}" is not HTTP. Write: localtunnels ${raw.toLowerCase()} ${service}.`)
   if (positional.includes(':')) {
     const parts = parseHost(positional)
     if (parts.port !== undefined) return portTarget(parts.port, parts.hostname)
   }
   if (/^\.{0,2}[/\\]|^\.{1,2}$/.test(positional)) {
-    throw new TunnelError('OPTION_INVALID', `A folder is served with --serve ${positional}.`)
+    throw optionInvalid(`A folder is served with --serve ${positional}.`)
   }
   throw unknownWord(positional)
 }
 
-/** A pattern for ports as containers publish them: the port of this machine, and that within. */
+/** A pattern for ports as containers publish them: the port of this machine, and the one inside. */
 const TWO_PORTS = /^(\d+):\d+$/
 
 function refuseTwoPorts(text: string): void {
   const [, port] = TWO_PORTS.exec(text) ?? []
   if (port !== undefined)
-    throw new TunnelError(
-      'OPTION_INVALID',
-      `"${text}" has two ports. Write the one of this machine alone: ${port}.`,
-    )
+    throw optionInvalid(`"${text}" has two ports. Write the one of this machine alone: ${port}.`)
 }
 
 /**
- * Parses `/api=8080`, `/ws=https://localhost:3001`, `/rpc=h2c://localhost:50051`, `/a=8080,strip-prefix=/a` into `routes` of a
- * tunnel. `undefined` without any.
+ * Parses `/api=8080`, `/ws=https://localhost:3001`, `/rpc=h2c://localhost:50051`, `/a=8080,strip-prefix=/a` into the
+ * `routes` of a tunnel. `undefined` if there are none.
  */
 export function parseRoutes(
   given: readonly string[],
@@ -132,11 +123,8 @@ export function parseRoutes(
     const at = text.indexOf('=')
     const path = text.slice(0, Math.max(at, 0))
     if (!path.startsWith('/'))
-      throw new TunnelError(
-        'OPTION_INVALID',
-        `--route "${text}" is not a path and an app, such as /api=8080.`,
-      )
-    if (routes.has(path)) throw new TunnelError('OPTION_INVALID', `--route: ${path} is given twice.`)
+      throw optionInvalid(`--route "${text}" is not a path and an app, such as /api=8080.`)
+    if (routes.has(path)) throw optionInvalid(`--route: ${path} is given twice.`)
     const { extras, address } = splitTarget(text.slice(at + 1))
     const { options } = parseTarget({
       positional: address,
@@ -157,7 +145,7 @@ export function serviceTarget({ kind, options }: ServiceConfig): Target {
   return rawTarget(port, parseHost(host).hostname)
 }
 
-/** Returns the target of a service or a route. Keys that its kind does not have are not there. */
+/** Returns the target of a service or a route, without keys that its kind does not have. */
 export function addressTarget(address: Partial<HttpServiceOptions>): Target {
   const { port, host = 'localhost', unix, folder, spa = false, url = '' } = address
   if (unix !== undefined) return unixTarget(unix)
@@ -187,17 +175,17 @@ export function appTlsOf({ appInsecure, appCa, appServerName }: AppTls): AppTls 
 }
 
 function urlTarget(text: string, tls: AppTls = {}): Target {
-  // Not `URL.parse`, which Node 20 does not have.
-  if (!URL.canParse(text)) throw new TunnelError('OPTION_INVALID', `"${text}" is not a URL.`)
+  // `URL.parse` would not do, because Node 20 does not have it.
+  if (!URL.canParse(text)) throw optionInvalid(`"${text}" is not a URL.`)
   const url = new URL(text)
   const more = unusedPart(url)
   if (more !== undefined) {
     const message = `The URL of the app has ${more}, and none is used: give ${url.origin}.`
-    throw new TunnelError('OPTION_INVALID', message)
+    throw optionInvalid(message)
   }
   const hostname = url.hostname.replace(/^\[|\]$/g, '')
   const port = url.port === '' ? (url.protocol === 'https:' ? 443 : 80) : Number(url.port)
-  // On this machine no network is in between, and the certificate of a dev server is rarely a trusted one.
+  // On this machine there is no network in between, and the certificate of a dev server is rarely trusted.
   const isUnverified = isLoopback(hostname) && tls.appCa === undefined
   return {
     options: {
@@ -212,7 +200,7 @@ function urlTarget(text: string, tls: AppTls = {}): Target {
 }
 
 function unixTarget(path: string): Service {
-  if (path === '') throw new TunnelError('OPTION_INVALID', 'unix: needs the path of a socket.')
+  if (path === '') throw optionInvalid('unix: needs the path of a socket.')
   return { options: { unix: path }, label: path, shortLabel: path, dial: { unix: path }, url: undefined }
 }
 

@@ -1,7 +1,7 @@
 // Recognises a dev server that refuses the public host, and knows the exact fix.
 //
-// The app is asked itself, with the public host, after a response that looks like a refusal: responses to visitors are not
-// read, so recognising costs nothing on the way of a request.
+// After a response that looks like a refusal, it sends the app a request of its own with the public host. Responses
+// to visitors are not read, so this costs requests nothing.
 
 import { get as getPlainly, type IncomingMessage } from 'node:http'
 import { get as getSecurely } from 'node:https'
@@ -10,7 +10,7 @@ import { looksRefused, type Seen } from './refused-host.ts'
 
 const ASK_TIMEOUT_MS = 3_000
 const LOOK_AT_BYTES = 8_192
-/** The path for the check: Next treats all paths below `/_next/` alike, and responds to this one at once. */
+/** The path for the check: Next treats all paths below `/_next/` in the same way, and responds to this one at once. */
 const NEXT_PATH = '/_next/static/localtunnels.js'
 
 interface HostBlock {
@@ -19,7 +19,7 @@ interface HostBlock {
   readonly fix: (host: string, suffix: string) => string
 }
 
-// The first that matches counts: Angular's page has Vite's words in it.
+// The first match counts, because Angular's page contains Vite's words.
 const BLOCKS: readonly HostBlock[] = [
   {
     name: 'Angular',
@@ -54,8 +54,8 @@ const BLOCKS: readonly HostBlock[] = [
 ]
 
 /**
- * Asks the app at `origin` for a page as if by `publicUrl`, and returns one line with the cause of a refusal and its fix.
- * `undefined` if no known tool refuses. Never rejects.
+ * Requests a page of the app at `origin` with the host of `publicUrl`. Returns one line with the cause of a refusal
+ * and its fix; `undefined` if no known tool refuses. Never rejects.
  */
 export async function explainRefusal(
   origin: string,
@@ -63,7 +63,7 @@ export async function explainRefusal(
   seen: Seen,
 ): Promise<string | undefined> {
   const { host, hostname } = new URL(publicUrl)
-  // A leading dot means every name below the domain, in all of them: the fix survives another name tomorrow.
+  // A leading dot means every name below the domain in all of these tools, so the fix still works with another name.
   const suffix = hostname.slice(hostname.indexOf('.'))
   try {
     const page = await ask(origin, '/', { host })
@@ -72,16 +72,18 @@ export async function explainRefusal(
       return `${block.name} refuses the host ${hostname}. Fix: ${block.fix(hostname, suffix)}, or run with --host-header rewrite.`
     }
     if (seen.path.startsWith('/_next/') && (await isNextBlock(origin, publicUrl))) {
-      // Not `--host-header rewrite`: its server actions refuse an Origin that is not the public one.
+      // `--host-header rewrite` would not do: its server actions refuse an Origin that is not the public one.
       return `Next.js refuses ${hostname}. Fix: add allowedDevOrigins: ['*${suffix}'] to next.config.`
     }
   } catch {
-    // The app is gone or slow: the next refusal asks again.
+    // The app is gone or slow. The next refusal starts another check.
   }
   return undefined
 }
 
-/** Whether Next blocks its development files, which depends on where the page came from: asks with and without. */
+/**
+ * Whether Next blocks its development files, which depends on the page's origin: sends a request with and without it.
+ */
 async function isNextBlock(origin: string, publicUrl: string): Promise<boolean> {
   const { host, origin: publicOrigin } = new URL(publicUrl)
   const fromElsewhere = {
@@ -101,7 +103,7 @@ async function ask(
   headers: Record<string, string>,
 ): Promise<{ readonly status: number; readonly text: string }> {
   const { promise: answered, resolve, reject } = deferred<IncomingMessage>()
-  // Not `fetch`: Bun's sends what is for the app to the proxy that HTTP_PROXY names.
+  // `fetch` would not do: Bun's sends requests for the app to the proxy in HTTP_PROXY.
   const get = origin.startsWith('https:') ? getSecurely : getPlainly
   const options = {
     headers: { accept: 'text/html', ...headers },

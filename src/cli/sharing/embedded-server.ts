@@ -1,4 +1,4 @@
-// The server that runs in the same process when none was named: for this machine only.
+// The server in this process, for this machine only, if no server was named.
 
 import { TunnelError } from '../../errors.ts'
 import type { TunnelServerOptions } from '../../server/settings/options.ts'
@@ -6,16 +6,19 @@ import { createServer, needBun, type ServerEnd } from '../ends.ts'
 import { accepts } from './origin-watch.ts'
 
 const USUAL_PORT = 8080
-/** A local stop need not wait long: the command has waited for requests in progress already. */
+/**
+ * The time in milliseconds for its stop, which is short because the command has already waited for requests in
+ * progress.
+ */
 const DRAIN_TIMEOUT_MS = 500
 
 /** The options of a command beyond the defaults. */
 export type EmbeddedOptions = Pick<TunnelServerOptions, 'tcpPorts' | 'udpPorts' | 'tlsPort'>
 
-/** Listens on 127.0.0.1, on port 8080 when it is free and on any other when it is not. */
+/** Listens on 127.0.0.1, on port 8080 if it is free and on any other if not. */
 export async function startEmbeddedServer(options: EmbeddedOptions = {}): Promise<ServerEnd> {
   needBun('Without --server a tunnel server runs in this process, which needs Bun, and this is Node.')
-  // Browsers ask for <name>.localhost on ::1 first: another program there would respond in our place.
+  // Browsers try <name>.localhost on ::1 first, where another program would respond in our place.
   if (await accepts({ host: '::1', port: USUAL_PORT })) return startOn(0, options)
   try {
     return await startOn(USUAL_PORT, options)
@@ -29,10 +32,10 @@ async function startOn(port: number, options: EmbeddedOptions): Promise<ServerEn
   const server = await createServer({
     ...options,
     port,
-    // Not every address, because a tunnel for this machine must not be open to the network of a café.
+    // Only this address, because a tunnel for this machine must not be open to the network of a café.
     host: '127.0.0.1',
     domains: ['localhost'],
-    // The server ends with its only client: no other will return.
+    // The server ends with its only client, so no client will return.
     limits: { drainTimeoutMs: DRAIN_TIMEOUT_MS, startupHoldMs: 0 },
   })
   await server.start()

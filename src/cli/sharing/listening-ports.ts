@@ -1,16 +1,16 @@
-// The ports on which a command, or what it started, listens.
+// Finds the ports on which a command, or its child processes, listen.
 
 import { closeSync, openSync, readdirSync, readFileSync, readlinkSync, readSync } from 'node:fs'
 
 /** A pattern for one entry of the kernel's tables: /proc/net/tcp, "man 5 proc_pid_net". */
 const LISTENING = /^\s*\d+: [0-9A-F]+:([0-9A-F]{4}) \S+ 0A \S+ \S+ \S+\s+\d+\s+\d+ (\d+) /
 
-/** The kernel lists those that listen first: this is room for 400 of them, however many connections there are. */
+/** The number of bytes that are read of a table, which lists listening sockets first: room for 400 of them. */
 const MAX_TABLE_BYTES = 65_536
 const V4 = { loopback: '0100007F', any: '00000000' } as const
 const V6 = { loopback: `${'0'.repeat(24)}01000000`, any: '0'.repeat(32) } as const
 
-/** Whether the system says that something listens at this address. `false` where it does not say. */
+/** Whether the system reports a listener at this address. `false` if it does not report them. */
 export function listensHere({ host, port }: { readonly host?: string; readonly port?: number }): boolean {
   if (process.platform !== 'linux' || host === undefined || port === undefined) return false
   const isName = host === 'localhost' || host.endsWith('.localhost')
@@ -31,7 +31,7 @@ function beginningOf(table: string): readonly string[] {
     try {
       const bytes = Buffer.alloc(MAX_TABLE_BYTES)
       let length = 0
-      // One page at a time is what the kernel gives.
+      // The kernel returns one page at a time.
       for (let read = -1; read !== 0; length += read)
         read = readSync(file, bytes, length, bytes.length - length, null)
       return bytes.toString('latin1', 0, length).split('\n')
@@ -44,8 +44,8 @@ function beginningOf(table: string): readonly string[] {
 }
 
 /**
- * Returns the ports of a process and all below it, in the order of their numbers. Asks the system: what a command prints is not
- * looked at.
+ * Returns the ports of a process and its descendants, sorted. Asks the system; the output of a command does not
+ * matter.
  */
 export async function listeningPorts(pid: number): Promise<readonly number[]> {
   const ports = process.platform === 'linux' ? portsOnLinux(pid) : await portsByLsof(pid)
@@ -63,7 +63,7 @@ function portsOnLinux(pid: number): readonly number[] {
   )
 }
 
-/** The process and its descendants: npm starts a shell, which starts the dev server. */
+/** Returns the process and its descendants: npm starts a shell, which starts the dev server. */
 export function familyOf(pid: number): readonly number[] {
   const children = new Map<number, number[]>()
   for (const name of namesIn('/proc')) {
@@ -87,7 +87,7 @@ function socketsOf(pid: number): readonly string[] {
       const [, inode] = /^socket:\[(\d+)\]$/.exec(readlinkSync(`${folder}/${name}`)) ?? []
       return inode === undefined ? [] : [inode]
     } catch {
-      return [] // closed meanwhile
+      return [] // closed since
     }
   })
 }
@@ -109,8 +109,8 @@ function linesOf(file: string): readonly string[] {
 }
 
 /**
- * Returns the ports on macOS, which has no such tables. The command runs in a process group of its own number or of ours: both
- * are asked for.
+ * Returns the ports on macOS, which has no such tables. The command runs in a process group of its own number or in
+ * ours, so both are checked.
  */
 async function portsByLsof(pid: number): Promise<readonly number[]> {
   const { execFile } = await import('node:child_process')
@@ -133,6 +133,6 @@ async function portsByLsof(pid: number): Promise<readonly number[]> {
     ])
     return [...stdout.matchAll(/^n\S*:(\d+)$/gm)].map(([, port]) => Number(port))
   } catch {
-    return [] // lsof ends with 1 when nothing listens
+    return [] // lsof ends with 1 if nothing listens
   }
 }

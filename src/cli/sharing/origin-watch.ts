@@ -1,5 +1,5 @@
-// Watches whether anything listens where the app should be: while nothing does, it looks once a second. An app that is up is looked at
-// without a connection only, where the system says what listens.
+// Watches whether the app listens. While it does not, a connection is tried once a second. While it does, only the
+// system's tables are read, if there are any.
 
 import { stat } from 'node:fs/promises'
 import { deferred } from '../../deferred.ts'
@@ -9,10 +9,10 @@ import type { Target } from '../settings/target.ts'
 import { listensHere } from './listening-ports.ts'
 
 const PAUSE_MS = 1_000
-/** The pause in milliseconds between looks at an app that is up. */
+/** The pause in milliseconds between checks of a listening app. */
 const UP_PAUSE_MS = 2_000
 const DIAL_TIMEOUT_MS = 1_000
-/** The time in milliseconds for the app to end its side of a connection of the check. */
+/** The time in milliseconds for the app to end its side of the check's connection. */
 const END_TIMEOUT_MS = 1_000
 
 export class OriginWatch {
@@ -28,7 +28,7 @@ export class OriginWatch {
     this.#changed = changed
   }
 
-  /** Looks now, and again and again. */
+  /** Checks now, and then regularly. */
   async check(): Promise<void> {
     if (this.#isChecking || this.#isStopped) return
     this.#isChecking = true
@@ -53,29 +53,27 @@ export class OriginWatch {
   }
 }
 
-/** Whether the system says that the app listens. */
+/** Whether the system reports that the app listens. */
 function isSeen(where: Target['dial']): boolean {
   return 'port' in where && listensHere(where)
 }
 
-/** Whether the app accepts a connection, or the folder is there. Never rejects. */
+/** Whether the app accepts a connection, or the folder exists. Never rejects. */
 export async function isListening(where: Target['dial']): Promise<boolean> {
   if (!('folder' in where)) return accepts(where)
   const stats = await stat(where.folder).catch(() => undefined)
   return stats?.isDirectory() ?? false
 }
 
-/**
- * Dials in the same way as requests, so that both agree. Not what the system knows to listen on this machine: an app may be for one
- * connection, or may log each that says nothing.
- */
+/** Whether the address accepts a connection, dialled in the same way as requests, so that both agree. */
 export async function accepts(address: Address): Promise<boolean> {
   if (listensHere(address)) return true
   const { promise: tooLate, resolve } = deferred<undefined>()
   const dialling = new AbortController()
   const timer = setTimeout(resolve, DIAL_TIMEOUT_MS, undefined)
   const dialled = dial(address, DEAF, dialling.signal).catch(() => undefined)
-  // Also one that only comes up later. By FIN: a reset is an error for the app, which may end for it.
+  // Also closes a connection that opens later. With FIN, because a reset is an error for the app, which may end
+  // because of it.
   void dialled.then(socket => {
     if (socket === undefined) return
     socket.end()
@@ -87,5 +85,5 @@ export async function accepts(address: Address): Promise<boolean> {
   return socket !== undefined
 }
 
-/** Hears nothing of a connection. */
+/** Ignores all events of a connection. */
 export const DEAF: SocketHandler = { received() {}, drained() {}, ended() {}, closed() {} }

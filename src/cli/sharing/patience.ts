@@ -1,4 +1,4 @@
-// The first connection to a server, tried until the server is there; and the end of the last one.
+// Retries the first connection until the server is there, and handles the end of the last one.
 
 import { pauseBefore } from '../../client/carriers/tries.ts'
 import { deferred } from '../../deferred.ts'
@@ -6,10 +6,10 @@ import { type ErrorCode, TunnelError } from '../../errors.ts'
 import type { ClientEnd } from '../ends.ts'
 import type { Output } from '../output.ts'
 
-/** The longest pause, as `maxBackoffMs` of the client. */
+/** The longest pause in milliseconds, as `maxBackoffMs` of the client. */
 export const MAX_PAUSE_MS = 5_000
 
-/** The codes of failures that pass when a server starts, or the network comes. */
+/** The codes of failures that end when a server starts, or the network works again. */
 const PASSING: ReadonlySet<ErrorCode> = new Set([
   'SERVER_UNREACHABLE',
   'SERVER_DRAINING',
@@ -21,7 +21,7 @@ export function passes(error: unknown): error is TunnelError {
   return error instanceof TunnelError && PASSING.has(error.code)
 }
 
-/** Resolves when `connect` does, or when it is to stop. Rejects with what does not pass by itself. */
+/** Resolves when `connect` does, or when the command must stop. Rejects with an error that is not temporary. */
 export async function connectPatiently(
   connect: () => Promise<void>,
   { output, stop }: { readonly output: Output; readonly stop: AbortSignal },
@@ -42,8 +42,8 @@ export async function connectPatiently(
 }
 
 /**
- * Calls `ended` when the client has closed, with the error if there is one. With `reconnect: false`, a lost connection is
- * `DISCONNECTED`.
+ * Calls `ended` when the client has closed, with the error if there is one. With `reconnect: false`, a lost
+ * connection is `DISCONNECTED`.
  */
 export function onEnd(client: ClientEnd, ended: (error: Error | undefined) => void): void {
   let lost: Error | undefined
@@ -56,7 +56,7 @@ export function onEnd(client: ClientEnd, ended: (error: Error | undefined) => vo
   })
 }
 
-/** Keeps the process alive in the meantime: nothing else does. */
+/** Waits and keeps the process alive, which nothing else does at this time. */
 export async function pauseUntil(stop: AbortSignal, ms: number): Promise<void> {
   const { promise, resolve } = deferred()
   const timer = setTimeout(resolve, ms)

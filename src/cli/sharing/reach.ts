@@ -1,4 +1,4 @@
-// Says when visitors do not reach the tunnel any more, though client and server do. Loaded when that happens.
+// Reports that visitors do not reach the tunnel, although client and server are connected. Loaded when that happens.
 
 import type { TunnelClientEvents } from '../../client/options.ts'
 import type { Output } from '../output.ts'

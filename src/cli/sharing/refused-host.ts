@@ -1,9 +1,10 @@
-// Finds responses that may be a dev server's refusal of the public host. Apart from `dev-server.ts`, which loads an HTTP client.
+// Finds responses that may be a dev server's refusal of the public host. Separate from `dev-server.ts`, which loads
+// an HTTP client.
 
 import type { TunnelClientEvents } from '../../client/options.ts'
 
 const REFUSALS: ReadonlySet<number> = new Set([400, 403])
-/** Refusals that are looked into before it is clear that they are the app's own. */
+/** The maximum number of suspicious responses that are checked; after that they count as the app's own. */
 const MAX_ASKED = 3
 
 /** The facts about a response that a visitor got. */
@@ -13,9 +14,9 @@ export interface Seen {
   readonly error?: string
 }
 
-/** Whether a response may be a refusal of the host: worth asking the app itself. */
+/** Whether a response may be a refusal of the host, so that the app should be checked. */
 export function looksRefused({ status, path, error }: Pick<Seen, 'status'> & Partial<Seen>): boolean {
-  // Next refuses the WebSocket of its development page with one word and no HTTP.
+  // Next refuses the WebSocket of its development page with one word that is not HTTP.
   if (error === 'ORIGIN_INVALID') return path?.startsWith('/_next/') ?? false
   return !error?.startsWith('ORIGIN_') && REFUSALS.has(status)
 }
@@ -26,7 +27,7 @@ interface Answers {
   getTunnelUrl(): string
 }
 
-/** Responses that look refused are looked into; `say` gets the fix, once. `origin`: where the app is now, as a URL. */
+/** Checks responses that look refused. `say` gets the fix, once. `origin`: the current URL of the app. */
 export function explainRefusals(
   client: Answers,
   origin: () => string | undefined,

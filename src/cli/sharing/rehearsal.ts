@@ -1,5 +1,5 @@
-// Faults that only a start would find in a configuration whose values are all valid: a folder that is missing, a key of another
-// certificate. Nothing is dialled and nothing listens.
+// Finds faults of a valid configuration that would otherwise appear at the start: a missing folder, a key of another
+// certificate. It neither dials nor listens.
 
 import { guardToken } from '../../client/carriers/server-address.ts'
 import type { TunnelClientOptions } from '../../client/options.ts'
@@ -15,7 +15,7 @@ import { type Destination, serverOption } from '../settings/destination.ts'
 import { serviceTarget } from '../settings/target.ts'
 import { openTunnel } from './services.ts'
 
-/** A fault, at the key of the file that it concerns. */
+/** A fault, and the key of the file that it concerns. */
 export interface Finding {
   readonly path: string
   /** The message, without a full stop. */
@@ -74,7 +74,7 @@ async function ofClient(
   ]
 }
 
-/** The key that says where the app is, if that can be missing. */
+/** Returns the key for the place of the app, if that can be missing. */
 function placeOf({ name, options }: ServiceConfig): string {
   const path = pathOf('services', name)
   return 'folder' in options ? pathOf(path, 'folder') : path
@@ -85,7 +85,7 @@ async function ofServer(config: ServerConfig): Promise<readonly (Finding | undef
   const { SERVER_NAMES } = await import('../../server/settings/option-names.ts')
   const { pairFault } = await import('../../x509/pair.ts')
   const { tls } = config.options
-  // The others are the command's, which makes options of the server of them when it starts.
+  // The others belong to the command, which turns them into options of the server at the start.
   const own = Object.entries(serverOptions(config, {})).filter(([name]) => Object.hasOwn(SERVER_NAMES, name))
   const fault = tls && pairFault(tls.cert, tls.key)
   return [

@@ -12,7 +12,7 @@ import type { Totals } from './totals.ts'
 export interface Reporting {
   readonly output: Output
   readonly totals: Totals
-  /** The options of the inspector: the lines mask the same secrets. */
+  /** The options of the inspector. Lines of the output mask the same secrets. */
   readonly inspect: boolean | InspectOptions | undefined
   /** Returns the name of the service with this tunnel, for `up`. */
   serviceOf?(tunnel: string): string | undefined
@@ -20,7 +20,7 @@ export interface Reporting {
   originFailed(tunnel: string): void
 }
 
-/** Fields are picked one by one: what is printed is a public format, not whatever the client's events hold. */
+/** Fields are copied one by one, because the output is a public format and the client's events are not. */
 export function report(client: ClientEnd, to: Reporting): void {
   const { output, totals, inspect } = to
   const secrets = secretsOf(typeof inspect === 'object' ? inspect : {})
@@ -87,7 +87,7 @@ export function responseEvent(event: Omit<ResponseEvent, 'type'>): ResponseEvent
   }
 }
 
-/** Requests without a line of their own, whichever end counts them. */
+/** Makes the event for requests without a line of their own, whichever end counts them. */
 export function suppressedEvent(
   counts: Pick<SuppressedEvent, 'requests' | 'errors'> & Partial<SuppressedEvent>,
 ): SuppressedEvent {

@@ -1,4 +1,5 @@
-// The services of a configuration file while they run: what the file says becomes tunnels, and nothing else is touched.
+// The services of a configuration file while they run: applies changes of the file, and leaves unchanged services
+// alone.
 
 import { isDeepStrictEqual } from 'node:util'
 import type {
@@ -28,9 +29,8 @@ interface Running {
   /** The tunnel. `undefined` until it is granted. */
   tunnel: TunnelEnd | undefined
   watch: OriginWatch | undefined
-  /** The URL that was shown last. */
   url: string
-  /** Whether it is not wanted any more, possibly before it was granted. */
+  /** Whether it is not wanted any more, even if it was never granted. */
   isGone: boolean
   opened: Promise<Refusal | undefined>
 }
@@ -40,10 +40,13 @@ export class Services {
   readonly #output: Output
   readonly #refused: (refusal: Refusal) => void
   readonly #running = new Map<string, Running>()
-  /** Services by the tunnels that the last change returned: the ends of their last visitors are still reported. */
+  /**
+   * The services by the tunnels that the last change released, because the ends of their last visitors are still
+   * reported.
+   */
   readonly #givenBack = new Map<string, string>()
 
-  /** Makes the services. `refused` gets those that `apply` did not wait for. */
+  /** Makes the services. `refused` gets those for which `apply` did not wait. */
   constructor(client: ClientEnd, output: Output, refused: (refusal: Refusal) => void) {
     this.#client = client
     this.#output = output
@@ -51,9 +54,9 @@ export class Services {
   }
 
   /**
-   * Runs these services. Services with equal settings stay unchanged. First all others are released, because a new one may
-   * want their names; then all new ones are registered at once. While the server is away that takes
-   * as long as it takes; `superseded` ends the wait, and the asking goes on.
+   * Runs these services. Those with equal settings stay unchanged. First all others are released, because a new one
+   * may want their names; then all new ones are registered at once. While the server is away this waits without
+   * limit; `superseded` ends the wait, and the requests continue.
    */
   async apply(wanted: readonly ServiceConfig[], superseded?: AbortSignal): Promise<readonly Refusal[]> {
     const staying = wanted.filter(config => {
@@ -73,7 +76,7 @@ export class Services {
       if (!wanted.some(config => config.name === name)) this.#output.event({ type: 'removed', service: name })
     }
     const starting = wanted.filter(config => !staying.includes(config))
-    // Tunnels that cannot be called back must be granted before they can be returned.
+    // Tunnels cannot be cancelled, so they must be granted before they can be released.
     const given = Promise.all(pending)
     const outcomes = starting.map(config => this.#start(config, given))
     const known: Refusal[] = []
@@ -115,7 +118,7 @@ export class Services {
     return this.#givenBack.get(tunnel)
   }
 
-  /** Looks whether the app of a service is still there. */
+  /** Checks whether the app of a service is still there. */
   check(service: string | undefined): void {
     if (service !== undefined) void this.#running.get(service)?.watch?.check()
   }
@@ -130,7 +133,6 @@ export class Services {
     return [...this.#running.values()].filter(({ tunnel }) => tunnel !== undefined).length
   }
 
-  /** The client ends, and all that it had with it. */
   stop(): void {
     for (const running of this.#running.values()) {
       running.isGone = true
@@ -166,20 +168,21 @@ export class Services {
     const { config, target } = running
     if (running.isGone) return
     const tunnel = await openTunnel(this.#client, config, target)
-    // Gone while it was asked for.
+    // Released while it was being requested.
     if (running.isGone) return tunnel.close().then(() => undefined)
     running.tunnel = tunnel
-    // Only a response or a refusal to the first datagram shows whether anything listens on UDP, and the end of a private service listens here.
+    // On UDP, only a response or a refusal to the first datagram shows whether anything listens; and the connecting
+    // end of a private service listens here.
     if (config.kind === 'udp' || config.kind === 'connect') return
     running.watch = this.#watch(config.name, target)
-    // The first list of services also says which app is not there.
+    // The first list of services also shows which apps are missing.
     await running.watch.check()
   }
 
   #watch(service: string, target: Target): OriginWatch {
     let isNews = false
     return new OriginWatch(target, isUp => {
-      // That an app is there from the beginning is what everybody expects.
+      // A listening app at the start is expected, so only a missing one is reported.
       if (!isUp || isNews) this.#output.event({ type: 'origin', origin: target.shortLabel, isUp, service })
       isNews = true
     })
@@ -202,7 +205,7 @@ export function openTunnel<Made>(
 ): Made {
   switch (kind) {
     case 'http': {
-      // The apps that have an https URL, according to the targets.
+      // The apps with an HTTPS URL, by their targets.
       const { appInsecure: _, appCa: __, appServerName: ___, ...rest } = options
       return client.http({ ...rest, ...target.options, ...routesOf(options) })
     }

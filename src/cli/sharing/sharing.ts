@@ -1,4 +1,4 @@
-// The steps of every command that shares something: it connects, shows events, and drains at the end.
+// The steps of every command that shares something: connects, shows events, and drains at the end.
 
 import type { TunnelClientOptions } from '../../client/options.ts'
 import { deferred } from '../../deferred.ts'
@@ -20,15 +20,15 @@ export interface Sharing {
   readonly destination: Destination
   readonly embedded?: EmbeddedOptions
   readonly client: Omit<TunnelClientOptions, 'server'>
-  /** The targets of connections: looked at as long as nothing listens there. */
+  /** The targets of connections, which are checked while nothing listens there. */
   readonly targets: readonly Target[]
-  /** The totals name connections of raw tunnels, also when there were none. */
+  /** Whether the totals name connections of raw tunnels even if there were none. */
   readonly countsConnections: boolean
-  /** Asks for the tunnels. Rejects with the refusal. */
+  /** Requests the tunnels. Rejects with the refusal. */
   connect(client: ClientEnd): Promise<void>
   /** Shows each address, once visitors can use it. */
   ready(shared: Shared): Promise<void>
-  /** Listens to the client's events for this command, in addition to the output. */
+  /** Handles the client's events for this command, in addition to the output. */
   listen?(shared: Shared): void
 }
 
@@ -43,7 +43,7 @@ export interface Shared {
   ): void
 }
 
-/** Resolves after a clean end; rejects when a tunnel could not be made or is lost for good. */
+/** Runs the command. Resolves after a clean end; rejects if a tunnel could not be made or is lost for good. */
 export async function share(sharing: Sharing, run: Run): Promise<void> {
   const embedded =
     sharing.destination.servers.length === 0
@@ -59,7 +59,7 @@ export async function share(sharing: Sharing, run: Run): Promise<void> {
 async function shareThrough(sharing: Sharing, embedded: ServerEnd | undefined, run: Run): Promise<void> {
   const servers = serverOption(sharing.destination, sharing.client.ca)
   const server = servers?.[0]?.url ?? `http://127.0.0.1:${embedded?.port}`
-  // A server in this process ends with it, and all its names.
+  // A server in this process ends with it, and so do all of its names.
   const state = embedded === undefined ? stateFolder(run.environment) : undefined
   const client = await createClient({
     ...sharing.client,
@@ -114,7 +114,7 @@ async function shareThrough(sharing: Sharing, embedded: ServerEnd | undefined, r
   const stopped = aborted(run.stop)
   try {
     await Promise.race([connectPatiently(() => sharing.connect(client), run), stopped])
-    // Not before: when there is no server, that is the one thing to say.
+    // Not earlier: if there is no server, only that should be reported.
     if (!run.stop.aborted) checkOrigins()
     if (!run.stop.aborted) await Promise.race([sharing.ready(shared), stopped])
     const end = await Promise.race([closed.promise, stopped])
@@ -126,7 +126,7 @@ async function shareThrough(sharing: Sharing, embedded: ServerEnd | undefined, r
   }
 }
 
-/** Takes nothing new, waits for what is in progress, and says what there was. */
+/** Takes no new requests, waits for those in progress, and prints the totals. */
 export async function drain(client: ClientEnd | undefined, totals: Totals, output: Output): Promise<void> {
   output.event(totals.draining())
   await client?.close()

@@ -1,8 +1,11 @@
-// Counts what went through, for the last line.
+// Counts requests and connections for the last line.
 
 import type { DrainingEvent, TotalsEvent } from '../output.ts'
 
-/** Requests, and connections, whose end was not seen yet: what a server that means harm leaves open is forgotten beyond them. */
+/**
+ * The maximum number of requests and connections whose end was not seen. A hostile server may leave more open; those
+ * are forgotten.
+ */
 const MAX_UNDER_WAY = 100_000
 
 export class Totals {
@@ -16,7 +19,7 @@ export class Totals {
   #unreportedUnderWay = 0
   readonly #visitors = new Set<number>()
 
-  /** Makes the totals. `countsConnections`: they name connections of raw tunnels, also if there were none. */
+  /** Makes the totals. `countsConnections`: they name connections of raw tunnels even if there were none. */
   constructor(countsConnections = false) {
     this.#countsConnections = countsConnections
   }
@@ -38,7 +41,7 @@ export class Totals {
     this.#underWay.delete(response.id)
   }
 
-  /** Requests that were not reported one by one. */
+  /** Counts requests that were not reported one by one. */
   unreported(counts: {
     readonly requests: number
     readonly errors: number
@@ -89,7 +92,7 @@ export class Totals {
   }
 }
 
-/** Whether a code is a failure: a visitor may leave. */
+/** Whether a code is a failure. A visitor that leaves is not. */
 function isFailure(code: string | undefined): boolean {
   return code !== undefined && code !== 'CANCELLED'
 }

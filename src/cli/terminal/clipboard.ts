@@ -1,4 +1,4 @@
-// Puts text into the clipboard of the user at the terminal.
+// Copies text to the clipboard of the user at the terminal.
 
 import { spawn } from 'node:child_process'
 import { deferred } from '../../deferred.ts'
@@ -11,13 +11,17 @@ const TOOLS: Readonly<Partial<Record<NodeJS.Platform, readonly (readonly string[
 const TOOL_TIMEOUT_MS = 2_000
 
 /**
- * Returns OSC 52, which asks the terminal itself, and works over ssh and in containers. Terminals never say whether they did.
+ * Returns OSC 52, with which the terminal itself copies, also over ssh and in containers. Terminals do not report
+ * success.
  */
 export function clipboardSequence(text: string): string {
   return `\x1b]52;c;${Buffer.from(text).toString('base64')}\x07`
 }
 
-/** Runs the first clipboard tool that works. `false`: there is none, or it would be the clipboard of a remote machine. */
+/**
+ * Runs the first clipboard tool that works. Resolves with `false` if there is none, or it would use the clipboard of
+ * a remote machine.
+ */
 export async function copyWithTool(
   text: string,
   platform: NodeJS.Platform,
@@ -34,9 +38,9 @@ function feed([program, ...args]: readonly string[], text: string): Promise<bool
   const { promise, resolve } = deferred<boolean>()
   const child = spawn(program ?? '', args, { stdio: ['pipe', 'ignore', 'ignore'], timeout: TOOL_TIMEOUT_MS })
   child.once('error', () => resolve(false))
-  // xclip and wl-copy leave a process behind that holds the selection; the one started here ends.
+  // xclip and wl-copy leave a process in the background with the selection; the started one ends.
   child.once('exit', status => resolve(status === 0))
-  // A tool that ended without reading: its exit status says whether it worked.
+  // The tool ended without reading. Its exit status shows whether it worked.
   child.stdin.once('error', () => {})
   child.stdin.end(text)
   return promise

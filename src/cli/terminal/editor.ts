@@ -1,10 +1,10 @@
-// The user's editor: a text goes in, and comes back when it is closed.
+// Opens a text in the user's editor, and returns it when the editor is closed.
 
 import { spawn } from 'node:child_process'
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { TunnelError } from '../../errors.ts'
+import { optionInvalid } from '../../errors.ts'
 
 type Environment = Readonly<Record<string, string | undefined>>
 
@@ -12,7 +12,7 @@ export function editorOf({ VISUAL, EDITOR }: Environment): string {
   return VISUAL || EDITOR || (process.platform === 'win32' ? 'notepad' : 'vi')
 }
 
-/** Rejects with `OPTION_INVALID`. The file is the user's alone, and gone afterwards. */
+/** Edits the text. Only the user can read the file, which is deleted afterwards. Rejects with `OPTION_INVALID`. */
 export async function editText(text: string, environment: Environment): Promise<string> {
   const editor = editorOf(environment)
   const folder = await mkdtemp(join(tmpdir(), 'localtunnels-'))
@@ -26,7 +26,7 @@ export async function editText(text: string, environment: Environment): Promise<
   }
 }
 
-/** Runs an editor by a shell, because EDITOR may have arguments: `code --wait`. */
+/** Runs an editor with a shell, because EDITOR may have arguments: `code --wait`. */
 function run(editor: string, file: string): Promise<void> {
   const [program, args] =
     process.platform === 'win32'
@@ -36,8 +36,7 @@ function run(editor: string, file: string): Promise<void> {
   return new Promise((resolve, reject) => {
     const failed = (why: string, cause?: Error) =>
       reject(
-        new TunnelError(
-          'OPTION_INVALID',
+        optionInvalid(
           `The editor "${editor}" ${why}: nothing was sent. Set EDITOR or VISUAL to an editor that waits until it is closed, such as "code --wait".`,
           { cause },
         ),

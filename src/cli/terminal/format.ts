@@ -1,13 +1,11 @@
-// Numbers and foreign text as a human reads them on a terminal.
-
-import { widthOf } from './width.ts'
+// Formats numbers and foreign text for people at a terminal.
 
 /** Returns `812 B`, `4.1 kB`, `12 MB`: decimal units, two significant digits. */
 export function formatBytes(bytes: number): string {
   if (bytes < 1_000) return `${bytes} B`
   let value = bytes / 1_000
   let unit = 0
-  // 999.5 would be shown as 1000: the next unit begins there.
+  // 999.5 would be shown as 1000, so the next unit begins there.
   while (value >= 999.5 && unit < 3) {
     value /= 1_000
     unit++
@@ -39,11 +37,11 @@ export function count(number: number, noun: string): string {
   return `${number} ${noun}${number === 1 ? '' : 's'}`
 }
 
-// Controls (Cc) move cursors and change titles; format characters (Cf) and line separators turn text round, hide it or
-// break it. All come from visitors, so they are escaped.
+// Controls (Cc) move cursors and change titles; format characters (Cf) and line separators reverse text, hide it or
+// break it. Visitors can send all of them, so they are escaped.
 const UNSAFE = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu
 
-/** Returns foreign text with every control and invisible character as `\x1b` or `\u202e`. */
+/** Returns foreign text with every control and invisible character escaped, as `\x1b` or `\u202e`. */
 export function visible(text: string): string {
   return text.replace(UNSAFE, character => {
     const code = character.codePointAt(0) ?? 0
@@ -53,7 +51,10 @@ export function visible(text: string): string {
   })
 }
 
-/** Returns a line of JSON in which control and invisible characters are `\u202e`: a parser reads the same text. */
+/**
+ * Returns a line of JSON in which control and invisible characters are escaped, as `\u202e`. A parser reads the same
+ * text.
+ */
 export function visibleJson(value: unknown): string {
   return JSON.stringify(value).replace(UNSAFE, character =>
     // A character beyond 16 bits is written as its two halves.
@@ -64,7 +65,7 @@ export function visibleJson(value: unknown): string {
   )
 }
 
-/** Cuts plain text to a number of columns, with `…` where something is missing. Wide characters count twice. */
+/** Truncates plain text to a number of columns, with `…` if something is missing. Wide characters count twice. */
 export function cut(text: string, columns: number): string {
   if (columns <= 0) return ''
   if (widthOf(text) <= columns) return text
@@ -78,7 +79,7 @@ export function cut(text: string, columns: number): string {
   return `${kept}…`
 }
 
-/** Returns plain text as lines of at most `columns`, broken between words. A word that is longer has a line of its own. */
+/** Returns plain text as lines of at most `columns`, broken between words. A longer word gets a line of its own. */
 export function wrapped(text: string, columns: number): readonly string[] {
   const lines: string[] = []
   for (const word of text.split(' ')) {
@@ -88,4 +89,20 @@ export function wrapped(text: string, columns: number): readonly string[] {
     else lines.push(word)
   }
   return lines
+}
+
+/** A pattern for East Asian wide characters and pictures: approximately UAX #11, for which Node has no function. */
+const WIDE =
+  /\p{Emoji_Presentation}|\ufe0f|[\u1100-\u115f\u2e80-\u303e\u3041-\ua4cf\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff00-\uff60\uffe0-\uffe6]|[\u{20000}-\u{3fffd}]/u
+
+export function widthOf(text: string): number {
+  return typeof Bun === 'undefined' ? approximateWidth(text) : Bun.stringWidth(text)
+}
+
+/** Returns the width: one or two columns for each visible character. Controls were escaped before. */
+export function approximateWidth(text: string): number {
+  if (/^[\x20-\x7e]*$/.test(text)) return text.length
+  let width = 0
+  for (const { segment } of new Intl.Segmenter().segment(text)) width += WIDE.test(segment) ? 2 : 1
+  return width
 }

@@ -1,5 +1,5 @@
-// Keys that a command has while it runs on a terminal: one press each, without Enter. Ctrl+C, Ctrl+Z and Ctrl+\ mean what they
-// mean to every program, and a job in the background leaves the terminal to the shell.
+// The keys of a command on a terminal: one press each, without Enter. Ctrl+C, Ctrl+Z and Ctrl+\ work as in every
+// program, and a background job leaves the terminal to the shell.
 
 import { readFileSync } from 'node:fs'
 
@@ -10,24 +10,27 @@ export type KeyInput = Pick<
   'isTTY' | 'setRawMode' | 'on' | 'off' | 'pause' | 'resume' | 'unref' | 'ref'
 >
 
-/** The signals that the terminal itself would send to its jobs, were it not in raw mode. */
+/** The signals that the terminal itself would send, if it were not in raw mode. */
 const SIGNALS: Readonly<Record<string, NodeJS.Signals>> = {
   '\x03': 'SIGINT',
   '\x1a': 'SIGTSTP',
   '\x1c': 'SIGQUIT',
 }
 
-/** A shell says nothing to a job that runs on when it comes back from the background: it looks this often. */
+/**
+ * The time in milliseconds between checks whether a job is in the foreground again, because the shell does not notify
+ * a running job.
+ */
 const FOREGROUND_CHECK_MS = 1_000
 
-/** Listens until `stop` is aborted. `false`: there is no terminal to listen to. */
+/** Listens until `stop` is aborted. Returns `false` if there is no terminal. */
 export function listenForKeys(input: KeyInput, keys: Keys, stop: AbortSignal): boolean {
   if (!input.isTTY || stop.aborted || !isInForeground()) return false
   let isListening = false
   let check: ReturnType<typeof setInterval> | undefined
   const listen = () => {
     if (isListening || stop.aborted) return
-    // A read would stop a background job.
+    // Reading would stop a background job.
     if (!isInForeground()) {
       check ??= setInterval(listen, FOREGROUND_CHECK_MS).unref()
       return
@@ -47,12 +50,12 @@ export function listenForKeys(input: KeyInput, keys: Keys, stop: AbortSignal): b
     input.setRawMode(false)
   }
   const pressed = (bytes: Uint8Array | string) => {
-    // Pasted text is not meant for this. A signal counts wherever it stands: other keys may come in the same read.
+    // Pasted text is ignored. A signal counts anywhere in it, because other keys may come in the same read.
     const text = String(bytes)
     const signal = text.split('').flatMap(one => SIGNALS[one] ?? [])[0]
     if (signal === undefined) return text.length === 1 ? keys[text]?.() : undefined
     if (signal !== 'SIGINT') leave()
-    // The whole job, as the terminal does; not more, should another process have begun it.
+    // Signals the whole job, as the terminal does, but not other jobs, in case another process began it.
     process.kill(signal === 'SIGINT' ? process.pid : 0, signal)
   }
   const end = () => {
@@ -69,10 +72,10 @@ export function listenForKeys(input: KeyInput, keys: Keys, stop: AbortSignal): b
   return true
 }
 
-/** Whether this job has the terminal. Where that is not known it is taken to have. */
+/** Whether this job is in the foreground. True if that is unknown. */
 function isInForeground(): boolean {
   try {
-    // Behind the name, which may hold anything: state, parent, group, session, terminal, the group that has the terminal.
+    // After the name, which may contain any character: state, parent, group, session, terminal, the foreground group.
     const [, , group, , , foreground] = readFileSync('/proc/self/stat', 'utf8')
       .replace(/^.*\) /s, '')
       .split(' ')

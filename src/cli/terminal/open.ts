@@ -4,15 +4,18 @@ import { spawn } from 'node:child_process'
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { deferred } from '../../deferred.ts'
-import { TunnelError } from '../../errors.ts'
+import { messageOf, TunnelError } from '../../errors.ts'
 
 const OPENERS: Readonly<Partial<Record<NodeJS.Platform, readonly string[]>>> = {
   darwin: ['open'],
-  // Not `start`: that goes through cmd.exe, which gives `&` and `^` of a URL a meaning.
+  // `start` would not do: it uses cmd.exe, in which `&` and `^` have a meaning.
   win32: ['rundll32', 'url.dll,FileProtocolHandler'],
 }
 
-/** Resolves to whether an opener was found and took the URL. Only http(s) is opened: the server chose the URL. */
+/**
+ * Resolves with whether a program was found that opens the URL. Only http(s) is opened, because the server chose the
+ * URL.
+ */
 export function openInBrowser(url: string, platform: NodeJS.Platform): Promise<boolean> {
   if (!URL.canParse(url)) return Promise.resolve(false)
   const parsed = new URL(url)
@@ -21,8 +24,8 @@ export function openInBrowser(url: string, platform: NodeJS.Platform): Promise<b
 }
 
 /**
- * Opens a URL that is a secret. All users see the words of commands: the browser gets a file that only this user reads, and that
- * leads to the URL. Resolves to `false` where there is no screen. Rejects with `STORE_FAILED`.
+ * Opens a secret URL. All users can see the words of commands, so the browser gets a file that only this user can
+ * read, and that leads to the URL. Resolves with `false` if there is no screen. Rejects with `STORE_FAILED`.
  */
 export async function openPrivately(
   url: string,
@@ -40,11 +43,14 @@ export async function openPrivately(
     rmSync(path, { force: true })
     writeFileSync(path, page, { mode: 0o600, flag: 'wx' })
   } catch (cause) {
-    const reason = cause instanceof Error ? cause.message : String(cause)
-    throw new TunnelError('STORE_FAILED', `The page for the browser cannot be written: ${reason}.`, {
-      cause,
-      action: "Check the state folder's permissions, or open the link yourself.",
-    })
+    throw new TunnelError(
+      'STORE_FAILED',
+      `The page for the browser cannot be written: ${messageOf(cause)}.`,
+      {
+        cause,
+        action: "Check the state folder's permissions, or open the link yourself.",
+      },
+    )
   }
   return start(path, platform)
 }

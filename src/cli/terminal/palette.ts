@@ -1,4 +1,4 @@
-// Colours, or none: what NO_COLOR, FORCE_COLOR and the terminal say.
+// Colours, depending on NO_COLOR, FORCE_COLOR and the terminal.
 
 import pc from 'picocolors'
 
@@ -8,7 +8,7 @@ export type Palette = Pick<
 >
 
 /**
- * Returns the palette. NO_COLOR (any value but empty) wins, then FORCE_COLOR, then whether the stream is a terminal that has
+ * Returns the palette. NO_COLOR (with any value) wins, then FORCE_COLOR, then whether the stream is a terminal with
  * colours.
  */
 export function paletteFor(

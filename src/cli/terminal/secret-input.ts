@@ -1,27 +1,28 @@
-// Reads a secret: from the terminal without showing it, or from a pipe.
+// Reads a secret: from a terminal without showing it, or from a pipe.
 
 import { deferred } from '../../deferred.ts'
-import { TunnelError } from '../../errors.ts'
+import { optionInvalid } from '../../errors.ts'
 
-/** The maximum length of a token: longer text may be a file given by mistake. */
+/** The maximum length of a token. A longer text may be a file given by mistake. */
 const MAX_LENGTH = 4_096
 
-/** The part of this process's input that is needed here. */
+/** The used members of this process's input. */
 export type Input = Pick<NodeJS.ReadStream, 'isTTY' | 'setRawMode' | 'on' | 'off' | 'pause' | 'resume'>
 
-/** The first line of a pipe, without blanks around it. */
+/** Returns the first line of a pipe, without blanks around it. */
 export async function readLine(input: Input): Promise<string> {
   const [line = ''] = (await readUntil(input, text => text.indexOf('\n'))).split('\n')
   return line.trim()
 }
 
-/** The line that is typed on a terminal. `undefined`: Ctrl+C or Ctrl+D. */
+/** Returns the line that the user types. `undefined` after Ctrl+C or Ctrl+D. */
 export async function askSecret(
   input: Input,
   prompt: (text: string) => void,
   question: string,
 ): Promise<string | undefined> {
-  // The terminal shows nothing then, and Ctrl+C is a character. Before the question: the response may come at once.
+  // The terminal then shows nothing, and Ctrl+C is a character. Before the question, because the response may come at
+  // once.
   input.setRawMode(true)
   prompt(question)
   try {
@@ -38,12 +39,12 @@ const RETURNS: ReadonlySet<string> = new Set(['\r', '\n'])
 /** The keys Ctrl+C and Ctrl+D. */
 const CANCELS: ReadonlySet<string> = new Set(['\x03', '\x04'])
 
-/** Returns where the line ends, or is cancelled; -1: not yet. */
+/** Returns the position where the line ends or is cancelled; -1 before that. */
 function endOf(typed: string): number {
   return typed.split('').findIndex(character => RETURNS.has(character) || CANCELS.has(character))
 }
 
-/** Applies editing keys: Backspace removes the last character, Ctrl+U all of them. */
+/** Applies editing keys: Backspace removes the last character, Ctrl+U the whole line. */
 function edited(typed: string): string {
   let text = ''
   for (const character of typed) {
@@ -54,15 +55,14 @@ function edited(typed: string): string {
   return text
 }
 
-/** Reads until the input ends, or `find` finds something. */
+/** Reads until the input ends, or `find` returns a position. */
 async function readUntil(input: Input, find: (text: string) => number): Promise<string> {
   const { promise, resolve, reject } = deferred<string>()
   const decoder = new TextDecoder()
   let text = ''
   const received = (bytes: Uint8Array) => {
     text += decoder.decode(bytes, { stream: true })
-    if (text.length > MAX_LENGTH)
-      reject(new TunnelError('OPTION_INVALID', 'The input is too long for a token.'))
+    if (text.length > MAX_LENGTH) reject(optionInvalid('The input is too long for a token.'))
     else if (find(text) >= 0) resolve(text)
   }
   const ended = () => resolve(text)

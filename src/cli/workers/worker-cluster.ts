@@ -1,4 +1,4 @@
-// The cluster of a worker: the directory of the process that started it, and peers next to it.
+// The cluster of a worker: uses the directory of the process that started it, and the other workers as peers.
 
 import { join } from 'node:path'
 import { UnixDirectory } from '../../directories/unix.ts'
@@ -9,10 +9,10 @@ export class WorkerCluster {
   readonly options: ClusterOptions
   readonly #directory: UnixDirectory
 
-  /** Rejects when the process that started this one is gone. */
+  /** Opens the cluster. Rejects if the process that started this one is gone. */
   static async open({ number, folder }: Place): Promise<WorkerCluster> {
     const directory = await UnixDirectory.open(join(folder, 'directory'))
-    // The socket of the worker before may be there still.
+    // The socket of the previous worker may still exist.
     const peerUrl = `unix:${join(folder, `worker-${number}-${process.pid}`)}`
     return new WorkerCluster({ directory, peerUrl, othersIdle, times: { earlyMs: 0 } }, directory)
   }

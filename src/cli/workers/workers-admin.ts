@@ -3,6 +3,7 @@
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { AdminConfig, ServerConfigOptions } from '../../config/server-config.ts'
+import { errorOf } from '../../errors.ts'
 import { Networks } from '../../networks.ts'
 import { AdminGateway } from '../../parts/admin/gateway.ts'
 import { AdminSocket } from '../../parts/admin/listener.ts'
@@ -22,7 +23,7 @@ export class WorkersAdmin {
   readonly #memberToken = newToken()
   #socket: AdminSocket | undefined
 
-  /** Prepares the token before the workers start, in `folder`, which only this user may enter. */
+  /** Prepares the token before the workers start, in `folder`, which only this user can enter. */
   static async prepare(config: AdminConfig, folder: string, run: Run): Promise<WorkersAdmin> {
     const admin = new WorkersAdmin(config, folder, run)
     await writeFile(join(folder, MEMBER_TOKEN), admin.#memberToken, { mode: 0o600 })
@@ -35,12 +36,11 @@ export class WorkersAdmin {
     this.#folder = folder
   }
 
-  /** Throws `PORT_IN_USE` or `OPTION_INVALID`. */
+  /** Listens. Throws `PORT_IN_USE` or `OPTION_INVALID`. */
   listen(workers: Pick<Workers, 'serving'>, upgrade: AdminUpgrade, options: ServerConfigOptions): void {
     const { host = '127.0.0.1', port = 9090, token = newToken() } = this.#config
     const { environment, output } = this.#run
-    const failed = (error: unknown) =>
-      output.event({ type: 'error', ...describe(error instanceof Error ? error : new Error(String(error))) })
+    const failed = (error: unknown) => output.event({ type: 'error', ...describe(errorOf(error)) })
     const refusals = new Refusals(output)
     const { fetch } = new AdminGateway({
       members: () =>
@@ -65,7 +65,6 @@ export class WorkersAdmin {
     output.event({ type: 'notice', code: 'ADMIN', message })
   }
 
-  /** Takes no new connections. */
   close(): void {
     this.#socket?.close()
   }

@@ -1,5 +1,5 @@
-// `localtunnels server --workers`: processes of one machine that share the ports. This one serves no visitors: it holds the ports and
-// the directory of names, and starts the workers again that end.
+// `localtunnels server --workers`: processes of one machine that share the ports. This one serves no visitors: it
+// holds the ports and the directory of names, and restarts workers that end.
 
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -7,7 +7,7 @@ import { join } from 'node:path'
 import type { ServerConfigOptions } from '../../config/server-config.ts'
 import { MemoryDirectory } from '../../directories/memory.ts'
 import { DirectoryServer } from '../../directories/unix-server.ts'
-import { TunnelError } from '../../errors.ts'
+import { optionInvalid, TunnelError } from '../../errors.ts'
 import { DEFAULT_HOST } from '../../server/settings/options.ts'
 import { inheritedSocket } from '../../sockets/inherited.ts'
 import { listeningSocket } from '../../sockets/listening.ts'
@@ -17,43 +17,40 @@ import { type Started, startProgram } from '../server/successor.ts'
 import { aborted } from '../stop.ts'
 
 /**
- * The pause in milliseconds before a worker that ended is started again; doubled each time, until it has lived for a minute.
+ * The pause in milliseconds before a worker that ended is restarted. It doubles each time, until the worker has lived
+ * for a minute.
  */
 const FIRST_PAUSE_MS = 100
 const LONGEST_PAUSE_MS = 10_000
 const LIVED_MS = 60_000
-/** Says to a process that it is a worker: its number, and the folder of the sockets. */
+/** The variable that marks a worker: its number, and the folder of the sockets. */
 const VARIABLE = 'LOCALTUNNELS_WORKER'
 
 type Environment = Record<string, string | undefined>
 
-/** A worker as it sees itself. */
+/** The place of a worker among the others. */
 export interface Place {
   readonly number: number
   readonly folder: string
 }
 
-/**
- * Returns the place of a worker, and removes the variable from `environment`. `undefined` if this process is not a worker. Takes
- * the variable out of `environment`.
- */
+/** Returns the place of a worker. `undefined` if this process is not one. Removes the variable from `environment`. */
 export function placeOf(environment: Environment): Place | undefined {
   const [, number, folder] = /^(\d+):(.+)$/.exec(environment[VARIABLE] ?? '') ?? []
   delete environment[VARIABLE]
   return number === undefined || folder === undefined ? undefined : { number: Number(number), folder }
 }
 
-/** Throws `OPTION_INVALID` for what several processes cannot share yet. */
+/** Throws `OPTION_INVALID` for options that several processes cannot share yet. */
 export function refuseUnshared({ acme, clusterOf, http3 }: ServerConfigOptions): void {
-  if (process.platform !== 'linux')
-    throw new TunnelError('OPTION_INVALID', 'Several workers need Linux: leave out --workers.')
+  if (process.platform !== 'linux') throw optionInvalid('Several workers need Linux: leave out --workers.')
   const unshared = { acme, cluster: clusterOf, http3: http3 || undefined }
   for (const [name, value] of Object.entries(unshared))
     if (value !== undefined)
-      throw new TunnelError('OPTION_INVALID', `${name} is for a server with one worker: leave out --workers.`)
+      throw optionInvalid(`${name} is for a server with one worker: leave out --workers.`)
 }
 
-/** The descriptors that all workers share: those that were passed to this process, and the ports that are not among them. */
+/** Returns the descriptors that all workers share: inherited ones, and the other ports. */
 export async function sharedSockets(
   { host = DEFAULT_HOST, port = 8080, httpPort, tlsPort }: ServerConfigOptions,
   inherited: readonly number[],
@@ -69,7 +66,7 @@ export async function sharedSockets(
       throw new TunnelError('PORT_IN_USE', `Port ${one} on ${host} is in use, or needs more rights.`)
     opened.push(descriptor)
   }
-  // The server's own is the first.
+  // The server's own port comes first.
   return hasMain ? [...inherited, ...opened] : [...opened, ...inherited]
 }
 
@@ -78,7 +75,6 @@ export function workersFolder({ environment }: Run): Promise<string> {
   return mkdtemp(join(environment.XDG_RUNTIME_DIR ?? tmpdir(), 'localtunnels-'))
 }
 
-/** All of them, and what they share. */
 export class Workers {
   readonly #descriptors: readonly number[]
   readonly #run: Run
@@ -97,7 +93,10 @@ export class Workers {
     this.#door = door
   }
 
-  /** Resolves once all serve. Rejects with why one does not: then none is left. Removes `folder` at the end. */
+  /**
+   * Starts the workers. Resolves once all serve. Rejects with the reason if one does not; then none is left. Removes
+   * `folder` at the end.
+   */
   static async start(
     count: number,
     descriptors: readonly number[],
@@ -148,7 +147,6 @@ export class Workers {
     this.#run.output.event({ type: 'notice', code: 'WORKER', message })
   }
 
-  /** Lists the workers that serve, by their numbers. */
   serving(): readonly { readonly number: number; readonly pid: number }[] {
     return [...this.#started]
       .filter(([started]) => started.hasServed())
@@ -160,7 +158,7 @@ export class Workers {
     for (const { process } of this.#started.keys()) process.kill(signal)
   }
 
-  /** The sum over all workers that ended in good order. Call it after `stop` or `handOver`. */
+  /** Returns the sum for all workers that ended in good order. Call it after `stop` or `handOver`. */
   totals(): TotalsEvent {
     const sum = (of: (one: TotalsEvent) => number) => this.#totals.reduce((all, one) => all + of(one), 0)
     return {
@@ -173,7 +171,7 @@ export class Workers {
     }
   }
 
-  /** Ends when another program serves: open requests finish here. */
+  /** Ends the workers after another program took over: open requests finish here. */
   async handOver(): Promise<void> {
     this.#isOver = true
     this.#say('handOver')
@@ -182,7 +180,7 @@ export class Workers {
 
   async stop(): Promise<void> {
     this.#isOver = true
-    // Not by a signal: the terminal may have sent one already, and a second one cuts what is in progress.
+    // Not with a signal: the terminal may have sent one already, and a second one cuts requests in progress.
     this.#say('stop')
     await this.#gone()
   }
@@ -199,7 +197,7 @@ export class Workers {
 
   async #gone(): Promise<void> {
     for (const cancel of this.#pauses) cancel()
-    // Visitors of one ask for tunnels of another: none leaves while one has something in progress.
+    // Visitors of one worker may use a tunnel of another, so none ends while one has requests in progress.
     await Promise.all([...this.#started.keys()].map(({ idle, exited }) => Promise.race([idle, exited])))
     this.#say('leave')
     const ends = [...this.#started.keys()].map(async ({ exited, totals }) => {
@@ -217,7 +215,10 @@ export function sayTotals(totals: TotalsEvent): void {
   if (process.connected === true) process.send?.({ totals })
 }
 
-/** Says to the process that started this one that nothing is in progress here. Resolves when that is so at all workers. */
+/**
+ * Reports to the process that started this one that nothing is in progress here. Resolves when that is so at all
+ * workers.
+ */
 export function othersIdle(): Promise<void> {
   const { promise, resolve } = Promise.withResolvers<void>()
   if (process.connected !== true) return Promise.resolve()
@@ -229,7 +230,10 @@ export function othersIdle(): Promise<void> {
   return promise
 }
 
-/** Resolves with whether another program is to take over, when the process that started this one asks for it or is gone. */
+/**
+ * Waits until the process that started this one asks it to stop, or is gone. Resolves with whether another program
+ * takes over.
+ */
 export function toldByParent(stop: AbortSignal): Promise<boolean> {
   const { promise, resolve } = Promise.withResolvers<boolean>()
   process.on('message', message => {

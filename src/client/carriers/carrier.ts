@@ -1,14 +1,14 @@
-// Contract: how a client gets a carrier to its server. Implementations: carriers/direct.ts, carriers/ws.ts.
+// Contract: opens a carrier from a client to its server. Implementations: carriers/direct.ts, carriers/ws.ts.
 
-import { ERRORS, type ErrorCode, TunnelError } from '../../errors.ts'
+import { ERRORS, type ErrorCode, optionInvalid, TunnelError } from '../../errors.ts'
 import type { Carrier, CarrierHandler } from '../../session/carrier.ts'
 import type { Address } from '../../socket.ts'
 import { VERSION } from '../../version.ts'
 import { type Destination, labelOf } from './unreachable.ts'
 
-/** A carrier that also carries text messages, which are the JSON wire. */
+/** A carrier that also carries text messages, for the JSON wire. */
 export interface TextCarrier extends Carrier {
-  /** Sends a text message. `false`: it waits for the network, and `drained` follows. */
+  /** Sends a text message. Returns `false` if it waits for the network: `drained` follows. */
   sendText(message: string): boolean
 }
 
@@ -19,38 +19,39 @@ export interface CarrierRequest {
   readonly path: string
   /** The query with its `?`, or `''`. */
   readonly query: string
-  /** Goes into an Authorization header. */
+  /** The token for the Authorization header. */
   readonly token?: string | undefined
   /** Subprotocols to offer, best first. */
   readonly protocols: readonly string[]
-  /** The time from the first packet to the response, in milliseconds. If exceeded: `SERVER_UNREACHABLE`. */
+  /** The time in milliseconds from the first packet to the response. If exceeded: `SERVER_UNREACHABLE`. */
   readonly timeoutMs: number
-  /** The proxy on the way, for messages. */
+  /** The name of the proxy between client and server, for messages. */
   readonly proxyLabel?: string | undefined
-  /** Ends the attempt. */
   readonly signal: AbortSignal
   /** The maximum length of a text message in bytes. Default 0: text ends the carrier. */
   readonly maxTextBytes?: number
   readonly text?: (message: string) => void
 }
 
-/** Takes a new carrier with the subprotocol that the server picked, `''` for none; `undefined` closes it again. */
+/**
+ * Takes a new carrier with the subprotocol that the server chose, `''` for none. Returning `undefined` closes the
+ * carrier.
+ */
 export type AcceptCarrier = (carrier: TextCarrier, protocol: string) => CarrierHandler | undefined
 
 /**
- * Dials the server and asks for a WebSocket. Resolves with the subprotocol picked, after `accept`. Rejects with
- * `SERVER_UNREACHABLE`, `SERVER_UNTRUSTED`, `SERVER_SCHEME`, `TOKEN_REFUSED`, `SERVER_REFUSED`, `OPTION_INVALID`, or the code that a
- * server of ours named.
+ * Connects to the server and asks for a WebSocket. Resolves with the chosen subprotocol, after `accept`. Rejects with
+ * `SERVER_UNREACHABLE`, `SERVER_UNTRUSTED`, `SERVER_SCHEME`, `TOKEN_REFUSED`, `SERVER_REFUSED`, `OPTION_INVALID`, or
+ * the code that a server of ours sent.
  */
 export type OpenCarrier = (request: CarrierRequest, accept: AcceptCarrier) => Promise<string>
 
-/** The maximum number of bytes that are read of a refusal's body. */
+/** The maximum number of bytes that are read of the body of a refusal. */
 export const MAX_REFUSAL_BYTES = 4_096
 
-/** The response of the server instead of 101: the `cause` of the TunnelError. */
+/** The server's response in place of a 101, as the `cause` of the TunnelError. */
 export class UpgradeRefusal extends Error {
   readonly status: number
-  /** The beginning of the response's body. */
   readonly body: string
 
   constructor(status: number, body: string) {
@@ -61,7 +62,7 @@ export class UpgradeRefusal extends Error {
   }
 }
 
-/** Makes the error. `named`: value of the x-localtunnels-error header. */
+/** Makes the error. `named`: the value of the header x-localtunnels-error. */
 export function refusalError(
   status: number,
   named: string | undefined,
@@ -72,9 +73,9 @@ export function refusalError(
   if (named !== undefined && Object.hasOwn(ERRORS, named)) {
     const isMissing = named === 'TOKEN_REFUSED' && to.token === undefined
     const detail = isMissing ? 'The server wants a token, and got none.' : undefined
-    return new TunnelError(named as ErrorCode, detail, { cause }) // a key of ERRORS, as just seen
+    return new TunnelError(named as ErrorCode, detail, { cause }) // a key of ERRORS, as checked above
   }
-  // nginx and other servers respond in this way to plain HTTP on a port with TLS.
+  // nginx and other servers respond like this to plain HTTP on a TLS port.
   if (status === 400 && /plain HTTP request|HTTPS port/i.test(body)) {
     const detail = `The port of ${labelOf(to)} speaks TLS: use https://${to.host}${to.path}.`
     return new TunnelError('SERVER_SCHEME', detail, { cause })
@@ -84,7 +85,10 @@ export function refusalError(
   return new TunnelError(codeOfStatus(status), detail, { cause })
 }
 
-/** A proxy in front responds for a server that restarts: this passes, and must not end the client for good. */
+/**
+ * Returns the code for a status of a server or of a proxy in front. A proxy also responds while the server restarts,
+ * which must not end the client for good.
+ */
 function codeOfStatus(status: number): ErrorCode {
   if (status === 401) return 'TOKEN_REFUSED'
   return status >= 500 || status === 408 || status === 429 ? 'SERVER_UNREACHABLE' : 'SERVER_REFUSED'
@@ -98,12 +102,12 @@ export function stopped(): TunnelError {
   return new TunnelError('STATE_INVALID', 'The client was disconnected while it was connecting.')
 }
 
-/** The headers of a request. A token goes into a header line, so nothing in it may end one. */
+/** Returns the headers of a request. A token is part of a header line, so it must not be able to end one. */
 export function carrierHeaders({ token }: CarrierRequest): Readonly<Record<string, string>> {
   const agent = { 'User-Agent': `localtunnels/${VERSION}` }
   if (token === undefined) return agent
   if (!/^[\x21-\x7e]+$/.test(token)) {
-    throw new TunnelError('OPTION_INVALID', 'The token has characters other than visible ASCII.')
+    throw optionInvalid('The token has characters other than visible ASCII.')
   }
   return { ...agent, Authorization: `Bearer ${token}` }
 }

@@ -1,4 +1,4 @@
-// Dials the server and settles which wire to speak, on one connection for either.
+// Connects to the server and agrees with it on a wire; either wire uses the same connection.
 
 import { TunnelError } from '../../errors.ts'
 import { STREAMS_SUBPROTOCOL, TEXT_SUBPROTOCOL } from '../../wire/frame.ts'
@@ -8,7 +8,10 @@ import type { Connect, Connection } from './connection.ts'
 import { dialCarrier } from './dial.ts'
 import { StreamsConnection } from './streams-connection.ts'
 
-/** Streams where the server negotiates them; text messages when it negotiates nothing, or when they are forced. */
+/**
+ * Uses the streams wire if the server negotiates it, and text messages if the server negotiates nothing or the
+ * settings ask for them.
+ */
 export function connector(settings: ClientSettings, textWire: TextWire | undefined): Connect {
   const protocols = protocolsOf(settings)
   return async (events, signal) => {
@@ -35,7 +38,7 @@ export function connector(settings: ClientSettings, textWire: TextWire | undefin
   }
 }
 
-/** Returns the protocols to offer to the server. Existing servers repeat the first: see TEXT_SUBPROTOCOL. */
+/** Returns the subprotocols to offer. Existing servers repeat the first one: see TEXT_SUBPROTOCOL. */
 export function protocolsOf({ wire }: ClientSettings): readonly string[] {
   return wire === 'json' ? [] : [TEXT_SUBPROTOCOL, STREAMS_SUBPROTOCOL]
 }
@@ -48,7 +51,10 @@ export class Servers {
     this.#connects = atEachServer(settings).map(one => connector(one, textWire))
   }
 
-  /** Connects to the first that can be reached, beginning with the one whose turn it is. Rejects as the last one did. */
+  /**
+   * Connects to the first server that can be reached, beginning with the current one. Rejects with the error of the
+   * last attempt.
+   */
   connect: Connect = async (events, signal) => {
     for (let left = this.#connects.length - 1; ; left--) {
       try {
@@ -60,12 +66,12 @@ export class Servers {
     }
   }
 
-  /** Whether there is another server to go to. */
+  /** Whether there is more than one server. */
   get areSeveral(): boolean {
     return this.#connects.length > 1
   }
 
-  /** The next one has its turn: the connection to this one is lost, or it leaves. */
+  /** Makes the next server the current one, because this one was lost or leaves. */
   goOn(): void {
     this.#at = (this.#at + 1) % this.#connects.length
   }

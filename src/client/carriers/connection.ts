@@ -8,7 +8,7 @@ import type { TunnelSettings } from '../tunnels/tunnel-settings.ts'
 export interface Wish {
   readonly name: string | undefined
   readonly port: number | undefined
-  /** Proves the holder of an earlier grant. */
+  /** The secret of an earlier grant, which proves the same client. */
   readonly resume: string | undefined
   /** The options for the parts of the server. Default none. */
   readonly wishes?: Wishes
@@ -18,35 +18,41 @@ export interface Registration {
   readonly tunnel: number
   readonly name: string
   readonly url: string
-  /** The other possible URLs, best first: existing servers of the JSON wire do not know their own port. Default none. */
+  /**
+   * The other possible URLs, best first, because existing servers of the JSON wire do not know their own port.
+   * Default none.
+   */
   readonly otherUrls?: readonly string[]
   /** The public port of a `tcp` or `udp` tunnel. */
   readonly port?: number
-  /** Proves the same holder after a reconnect; absent on the JSON wire, which knows no such thing. */
+  /** The secret that proves the same client after a reconnect. Absent on the JSON wire, which has none. */
   readonly resume?: string
-  /** The parts of the registration that are in force, as `Granted` of the streams wire has them. */
+  /** The features that the server applies, as in `Granted` of the streams wire. */
   readonly features?: readonly string[]
-  /** The protocol that the server speaks to the app. `undefined` for HTTP/1.1. */
+  /** The protocol between server and app. `undefined` for HTTP/1.1. */
   readonly protocol?: 'h2c' | 'h2'
-  /** The secret of probes on the JSON wire, instead of `resume`: a probe of the public side that proves it gets a response. */
+  /** The secret of probes on the JSON wire, in place of `resume`. */
   readonly probeSecret?: string
 }
 
-/** A report that a visitor's request started. */
+/** A report that a visitor's request began. */
 export interface RequestSeen {
-  /** The same in the report of its response. */
+  /** The id of the request, which the report of its response repeats. */
   readonly id: number
   readonly tunnel: string
   readonly host?: string
   readonly method: string
   readonly path: string
-  /** Address of the visitor, when the server tells it. */
+  /** The address of the visitor, if the server reports it. */
   readonly visitor?: string
-  /** The time at the server, before it came here. */
+  /** The time in milliseconds that the request waited at the server. */
   readonly waitedMs?: number
 }
 
-/** A report that an exchange is over. `durationMs` from its head to its end, `bytes` of the response with its head. */
+/**
+ * A report that an exchange ended. `durationMs` is counted from its request head; `bytes` are those of the response,
+ * with its head.
+ */
 export interface ResponseSeen {
   readonly id: number
   readonly status: number
@@ -56,16 +62,15 @@ export interface ResponseSeen {
   readonly reason?: string
 }
 
-/** A report that a raw connection of a visitor is in transit to the origin. */
+/** A report that a raw connection of a visitor was sent to the origin. */
 export interface VisitorSeen {
-  /** The report of the connection's end has this value also. */
+  /** The id of the connection, which the report of its end repeats. */
   readonly id: number
   readonly tunnel: string
   readonly remoteAddress: string
   readonly remotePort: number
 }
 
-/** A report that it is closed. */
 export interface VisitorGone {
   readonly id: number
   readonly durationMs: number
@@ -74,55 +79,59 @@ export interface VisitorGone {
   readonly error?: ErrorCode
 }
 
-/** The events of a connection. `closed` is the last call, exactly once. */
+/** Receives the events of a connection. `closed` is the last call, exactly once. */
 export interface ConnectionEvents {
   request(report: RequestSeen): void
-  /** The request of this number became a WebSocket. */
+  /** Called when the request with this id became a WebSocket. */
   switched(id: number): void
   response(report: ResponseSeen): void
-  /** Requests that were not reported one by one. */
   requests(counts: UnreportedRequests): void
-  /** The server took the tunnel of this number back. */
+  /** Called when the server revoked the tunnel with this number. */
   revoked(tunnel: number, error: TunnelError): void
-  /** Visitors do not get to a host of this tunnel; the tunnel stays. */
+  /** Called when visitors cannot reach a host of this tunnel. The tunnel stays. */
   hostTroubled(tunnel: number, error: TunnelError): void
-  /** Visitors find it at another URL. */
+  /** Called when the tunnel has another URL. */
   moved(tunnel: number, url: string): void
   visitorConnected(report: VisitorSeen): void
   visitorDisconnected(report: VisitorGone): void
   /** Called for a failure that the connection survives, such as an origin that is down. */
   error(error: TunnelError): void
-  /** The server is stopping: requests in progress finish, then the connection closes. */
+  /** Called when the server stops: requests in progress finish, then the connection closes. */
   leaving(code: ErrorCode): void
   closed(error: TunnelError): void
 }
 
-/** A connection that speaks a wire with the server. */
+/** A connection that has agreed on a wire with the server. */
 export interface Connection {
   readonly wire: 'streams' | 'json'
-  /** Asks for a tunnel. Rejects with the server's refusal (NAME_TAKEN, PORT_TAKEN, …) or why the connection ended. */
+  /**
+   * Requests a tunnel. Rejects with the server's refusal (NAME_TAKEN, PORT_TAKEN, …), or the reason why the
+   * connection ended.
+   */
   register(tunnel: TunnelSettings, wish: Wish): Promise<Registration>
-  /** Releases a tunnel; the connection goes on, and so does what is in progress, for up to `drainTimeoutMs`. */
+  /** Releases a tunnel. Its open requests continue for up to `drainTimeoutMs`; the connection stays open. */
   release(registration: Registration): void
-  /** Releases everything. Resolves once no visitor is left, or after `drainTimeoutMs`, or when the connection is closed. */
+  /**
+   * Releases all tunnels. Resolves once no visitor is left, after `drainTimeoutMs`, or when the connection is closed.
+   */
   drain(): Promise<void>
-  /** Says whether the origin of a tunnel can take visitors. */
+  /** Tells the server whether the origin of a tunnel can take visitors. */
   health(registration: Registration, isHealthy: boolean): void
-  /** The guard of a tunnel has changed: links were revoked. */
+  /** Sends the changed guard of a tunnel, because links were revoked. */
   guard?(registration: Registration, tunnel: TunnelSettings): Promise<void>
-  /** Asks for streams of a private service, for connections that came here. */
+  /** Asks for streams of a private service, for connections that programs opened here. */
   dial?(registration: Registration, count: number): void
-  /** Whether events of visitors and their requests are wanted: they cost the server a message each. */
+  /** Turns reports of visitors and their requests on or off. Each report costs the server a message. */
   watch(on: boolean, rate: number): void
-  /** Ends the connection unless a sign of life arrives in time: after the machine slept. */
+  /** Ends the connection unless a sign of life arrives in time. Used after the machine slept. */
   checkAlive(withinMs: number): void
   /** The smallest round trip to the server, in milliseconds. 0: not measured. */
   readonly roundTripMs: number
-  /** Releases everything and closes in good order; open requests are cut. */
+  /** Releases all tunnels and closes in good order. Open requests are cut. */
   leave(): Promise<void>
-  /** Cuts it; `closed` follows. */
+  /** Cuts the connection; `closed` follows. */
   terminate(): void
 }
 
-/** Dials the server and speaks a wire with it; rejects with a TunnelError. */
+/** Connects to the server and agrees on a wire. Rejects with a TunnelError. */
 export type Connect = (events: ConnectionEvents, signal: AbortSignal) => Promise<Connection>

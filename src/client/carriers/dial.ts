@@ -1,4 +1,4 @@
-// Dials the server as the settings say.
+// Connects to the server with the client's settings.
 
 import type { ClientSettings } from '../settings.ts'
 import type { AcceptCarrier } from './carrier.ts'
@@ -13,7 +13,7 @@ export interface CarrierUse {
   readonly accept: AcceptCarrier
 }
 
-/** Resolves once the server agreed and `accept` was called. */
+/** Connects to the server. Resolves once the server agreed and `accept` was called. */
 export async function dialCarrier(
   settings: ClientSettings,
   signal: AbortSignal,
@@ -21,14 +21,14 @@ export async function dialCarrier(
 ): Promise<void> {
   const { server, tunnel, token, connectTimeoutMs, agent, dial, proxyLabel } = settings
   const { protocols, maxTextBytes = 0, text, accept } = use
-  // Loaded only for whom it is of use: most clients do without the package.
+  // Loaded only if needed: most clients do not use the package `ws`.
   const open = agent === undefined ? directCarriers(dial) : (await import('./ws.ts')).wsCarriers(agent)
   await open(
     {
       address: server.address,
       host: server.host,
       path: server.path,
-      // Existing servers are dialled like this.
+      // Existing servers of the JSON wire expect the name in the query.
       query: tunnel?.name === undefined ? '' : `?subdomain=${encodeURIComponent(tunnel.name)}`,
       token,
       protocols,

@@ -1,4 +1,4 @@
-// A carrier over a socket of our own: the upgrade by hand, then WebSocket frames in place, with exact backpressure.
+// A carrier on a socket of our own: writes the upgrade and WebSocket frames itself, with exact backpressure.
 
 import { createHash, randomBytes } from 'node:crypto'
 import { TunnelError } from '../../errors.ts'
@@ -25,10 +25,10 @@ import {
 } from './carrier.ts'
 import { explained, labelOf, NoAnswer, unreachable } from './unreachable.ts'
 
-/** The time for a greeting of TLS: a port that replies to one does so at once. */
+/** The time in milliseconds for a response to a TLS hello. A port that speaks TLS responds at once. */
 const EXPLAIN_MS = 1_000
 
-/** Opens carriers over connections that `dial` makes. */
+/** Returns a function that opens carriers on connections that `dial` makes. */
 export function directCarriers(dial: Dial): OpenCarrier {
   return async (request, accept) => {
     if (request.signal.aborted) throw stopped()
@@ -51,13 +51,13 @@ class Upgrade implements SocketHandler {
   #reject!: (error: TunnelError) => void
   #socket: Socket | undefined
   #isOver = false
-  /** Stops a dial that no caller waits for any more. */
+  /** Stops a dial whose result is no longer needed. */
   readonly #dialling = new AbortController()
   #received: Uint8Array = new Uint8Array(0)
-  /** A refusal whose body is arriving. */
+  /** The head of a refusal whose body is arriving. */
   #refusal: AnswerHead | undefined
   #carrier: SocketHandler | undefined
-  /** The same as in the carrier's handler. */
+  /** The carrier handler's `heard`. */
   #heard: (() => void) | undefined
 
   constructor(request: CarrierRequest, accept: AcceptCarrier) {
@@ -77,7 +77,7 @@ class Upgrade implements SocketHandler {
     const abort = () => this.#fail(stopped())
     signal.addEventListener('abort', abort)
     const cancelTimeout = eventLoop.after(timeoutMs, () =>
-      // A refusal whose body never ends is a refusal.
+      // A refusal whose body does not end in time is still a refusal.
       this.#refusal ? this.#refused(this.#refusal) : this.#fail(this.#timedOut()),
     )
     dial(address, this, this.#dialling.signal).then(
@@ -125,9 +125,9 @@ class Upgrade implements SocketHandler {
 
   #connected(socket: Socket, request: Uint8Array): void {
     this.#socket = socket
-    // Too late: the attempt was given up in the meantime.
+    // The attempt was given up before the connection was made.
     if (this.#isOver) return socket.terminate()
-    // A new connection has room for a head; if not, something is very wrong with it.
+    // A new connection has room for a head. If it does not take one, it is broken.
     if (socket.write(request) < request.length)
       this.#fail(unreachable('the request could not be sent', this.#request))
   }
@@ -142,7 +142,7 @@ class Upgrade implements SocketHandler {
     if (head === undefined) return this.#fail(new TunnelError('SERVER_REFUSED'))
     this.#received = this.#received.subarray(end)
     if (head.status === 101) return this.#switched(head)
-    // Interim responses, such as 103, come before the real one.
+    // Interim responses, such as 103, come before the final one.
     if (head.status < 200) return this.#readHead()
     this.#refusal = head
     this.#readRefusal(head)
@@ -175,7 +175,7 @@ class Upgrade implements SocketHandler {
     if (this.#received.length > 0) this.#carrier.received(this.#received)
   }
 
-  /** Waits for as much of the body as the user is shown. */
+  /** Waits for the part of the body that the user will see. */
   #readRefusal(head: AnswerHead): void {
     const length = head.headers.get('content-length')
     const expected =
@@ -208,7 +208,7 @@ class Upgrade implements SocketHandler {
 const maskKeys = new Uint32Array(1024)
 let nextMaskKey = maskKeys.length
 
-/** Returns 32 bits from the system's generator, which is asked for many at a time. */
+/** Returns 32 random bits of the system's generator, which are fetched many at a time. */
 function maskKey(): number {
   if (nextMaskKey === maskKeys.length) {
     crypto.getRandomValues(maskKeys)

@@ -1,4 +1,4 @@
-// Opens links next to the carrier, as many as bulk needs, and closes those that are not used any more.
+// Opens links in addition to the carrier for large transfers, and closes unused ones.
 
 import { deferred } from '../../deferred.ts'
 import { eventLoop } from '../../event-loop.ts'
@@ -11,20 +11,20 @@ import { endOfHead, MAX_ANSWER_HEAD_BYTES, parseAnswerHead } from '../../wire/ha
 import type { TrunkLinks } from '../contracts/laning.ts'
 import type { ServerAddress } from './server-address.ts'
 
-/** Dials at once: a burst of bulk must not look like an attack. */
+/** The number of dials at once. More could look like an attack to the server. */
 const MAX_DIALLING = 4
-/** The time in milliseconds without use after which a link closes. */
+/** The time in milliseconds after which an unused link closes. */
 const IDLE_MS = 30_000
-/** A server (or something in front of it) that refused a link is not asked again for this long. */
+/** The time in milliseconds before a server that refused a link is asked again. A proxy may have refused it. */
 const REFUSED_MS = 60_000
 /** The time in milliseconds for the server's response. */
 const ANSWER_MS = 10_000
 
-/** The sign-in method which links reach the server. */
+/** How links reach the server. */
 export interface LinkWay {
   readonly server: ServerAddress
   readonly dial: Dial
-  /** The number of downloads at once that have links of their own. */
+  /** The number of large transfers at once that have links of their own. */
   readonly maxLinks: number
 }
 
@@ -37,21 +37,20 @@ export class Links implements TrunkLinks {
   #refusedUntil = 0
   #cancelSweep: (() => void) | undefined
   readonly #stopping = new AbortController()
-  /** Links that were idle at the last sweep. */
   #idle = new Set<Link>()
 
-  /** Makes the links. `way` is `undefined` if the server can only be reached as the carrier reached it. */
+  /** Makes the links. `way` is `undefined` if only the carrier's own connection can reach the server. */
   constructor(session: Session, way: LinkWay | undefined) {
     this.#session = session
     this.#way = way
   }
 
-  /** The server takes links that show this secret. */
+  /** Allows links: the server accepts those that show this secret. */
   allow(secret: string | undefined): void {
     if (this.#way !== undefined && this.#way.maxLinks > 0) this.#secret = secret
   }
 
-  /** A stream of either side sends in bulk: opens one more, if that is allowed and of use. */
+  /** Opens another link for a large transfer of either side, if links are allowed and more of them help. */
   want(): void {
     this.dial(link => this.add(link, false))
   }
@@ -101,7 +100,7 @@ export class Links implements TrunkLinks {
       })
       opened(link)
     } catch {
-      // Bulk stays on the carrier, as it does through a proxy that knows only WebSockets.
+      // Large transfers stay on the carrier, as they do behind a proxy that only knows WebSockets.
       this.#refusedUntil = eventLoop.now() + REFUSED_MS
     } finally {
       this.#dialling--
@@ -115,7 +114,10 @@ export class Links implements TrunkLinks {
     })
   }
 
-  /** Retires the links that were idle at the last sweep too. The server closes them: it may be about to use one. */
+  /**
+   * Retires the links that were also idle at the last sweep. The server closes them, because it may be about to use
+   * one.
+   */
   sweep(): void {
     const idle = new Set<Link>()
     for (const link of this.#session.links.values()) {
@@ -138,7 +140,7 @@ interface LinkDial {
   readonly signal: AbortSignal
 }
 
-/** Dials the server and asks it to make the connection a link. Rejects when it does not. */
+/** Connects to the server and turns the connection into a link. Rejects if the server refuses. */
 async function openLink({ dial, number, secret, server, session, signal }: LinkDial): Promise<Link> {
   const { promise, resolve, reject } = deferred<Link>()
   const dialling = new AbortController()
@@ -179,7 +181,7 @@ async function openLink({ dial, number, secret, server, session, signal }: LinkD
   try {
     return await promise
   } catch (error) {
-    // Also one that only comes up later.
+    // A connection that opens later is closed as well.
     dialled.then(
       up => up.terminate(),
       () => {}, // reported above

@@ -1,11 +1,11 @@
-// The proxies that a client may go through: from an option or the environment, read and checked.
+// Reads and checks the proxy to use, from an option or the environment.
 
-import { TunnelError } from '../../errors.ts'
+import { optionInvalid, TunnelError } from '../../errors.ts'
 import type { Address } from '../../socket.ts'
 import { bypassList } from '../proxies/bypass.ts'
 
 export interface ProxySettings {
-  /** The scheme. `socks5` needs addresses, so we resolve the server's name; with `socks5h` the proxy does. */
+  /** The scheme. With `socks5` the client resolves the server's name; with `socks5h` the proxy does. */
   readonly scheme: 'http' | 'https' | 'socks5' | 'socks5h'
   readonly address: Address
   readonly login: { readonly user: string; readonly password: string } | undefined
@@ -13,11 +13,14 @@ export interface ProxySettings {
   readonly label: string
 }
 
-/** Returns the proxy for an address, if any. Throws `OPTION_INVALID` when that variable of the environment has no proxy. */
+/**
+ * Returns the proxy for an address. `undefined` for none. Throws `OPTION_INVALID` if the environment variable
+ * contains no valid proxy.
+ */
 export type ChooseProxy = (address: Address) => ProxySettings | undefined
 
 export interface ProxyOptions {
-  /** A URL; `false` or empty for none at all; absent: as the environment says. */
+  /** The proxy's URL. `false` or empty: none. Absent: that of the environment. */
   readonly proxy?: string | false | undefined
   /** The PEM text of an authority to trust for the certificate of an https proxy. */
   readonly ca?: string | undefined
@@ -30,7 +33,7 @@ const DEFAULT_PORTS = { http: 80, https: 443, socks5: 1080, socks5h: 1080 } as c
 /** The maximum length of a field: RFC 1929 has one byte for it. */
 const MAX_SOCKS_FIELD_BYTES = 255
 
-/** Reads an option, or else the environment, as curl and similar ones do. Throws `OPTION_INVALID`. */
+/** Reads the option or, without one, the environment in the same way as curl. Throws `OPTION_INVALID`. */
 export function proxyChooser({ proxy, ca }: ProxyOptions, environment: Environment): ChooseProxy {
   if (proxy === false || proxy === '') return () => undefined
   if (proxy !== undefined) {
@@ -45,19 +48,22 @@ export function proxyChooser({ proxy, ca }: ProxyOptions, environment: Environme
   }
 }
 
-/** The variable that is set for such an address. Lower case wins, and an empty one is not set. */
+/** Returns the environment variable for an address. Lower case wins, and an empty variable counts as not set. */
 function variableFor(address: Address, environment: Environment): string | undefined {
   const scheme = address.tls === undefined ? 'http' : 'https'
-  // HTTP_PROXY of a CGI process is the `Proxy` header of a stranger's request (CVE-2016-5385).
+  // In a CGI process, HTTP_PROXY is the `Proxy` header of a stranger's request (CVE-2016-5385).
   const isForeign = scheme === 'http' && environment.REQUEST_METHOD !== undefined
   const names = [`${scheme}_proxy`, ...(isForeign ? [] : [`${scheme.toUpperCase()}_PROXY`])]
   return [...names, 'all_proxy', 'ALL_PROXY'].find(name => environment[name])
 }
 
-/** Reads the URL of a proxy; without a scheme it is http. `source` names it in errors, which never quote it. */
+/**
+ * Parses the URL of a proxy; without a scheme, it is `http`. `source` names its place in errors, which never quote
+ * the URL.
+ */
 export function parseProxy(text: string, source: string, ca?: string): ProxySettings {
   const url = /^[a-z][a-z0-9+.-]*:\/\//i.test(text) ? text : `http://${text}`
-  const invalid = (why: string) => new TunnelError('OPTION_INVALID', `${source} ${why}.`)
+  const invalid = (why: string) => optionInvalid(`${source} ${why}.`)
   if (!URL.canParse(url) || new URL(url).hostname === '') {
     throw invalid('is not the URL of a proxy; special characters of user and password are written as %40')
   }
@@ -95,7 +101,7 @@ function loginOf(
     user = decodeURIComponent(encodedUser)
     password = decodeURIComponent(encodedPassword)
   } catch {
-    throw invalid('has a user or password with a % that begins no escape; write it as %25') // quotes nothing
+    throw invalid('has a user or password with a % that begins no escape; write it as %25') // the message quotes no part of the URL
   }
   if (scheme.startsWith('socks')) {
     const isLong = (one: string) => Buffer.byteLength(one) > MAX_SOCKS_FIELD_BYTES
@@ -106,7 +112,7 @@ function loginOf(
   return { user, password }
 }
 
-/** The proxy works; the server behind it does not respond. */
+/** Returns the error for a proxy that works but cannot reach the server. */
 export function cannotReach({ label }: ProxySettings, why: string): TunnelError {
   return new TunnelError('SERVER_UNREACHABLE', `The proxy ${label} cannot reach the tunnel server: ${why}.`)
 }

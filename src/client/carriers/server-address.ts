@@ -1,14 +1,14 @@
-// Where the tunnel server is, and whether what a client sends there can be read on the way.
+// The address of the tunnel server, and whether others can read what a client sends there.
 
 import { createRequire } from 'node:module'
-import { TunnelError } from '../../errors.ts'
+import { optionInvalid, TunnelError } from '../../errors.ts'
 import { isLoopback, unusedPart } from '../../names.ts'
 import type { Address } from '../../socket.ts'
 
 export interface ServerAddress {
   readonly address: Address
   readonly host: string
-  /** The path before every requested path, such as `/tunnel`; `''` if the server has the host for itself. */
+  /** The path before every requested path, such as `/tunnel`; `''` if the server has the whole host. */
   readonly path: string
   readonly isSecure: boolean
 }
@@ -16,7 +16,7 @@ export interface ServerAddress {
 /** A pattern for the SHA-256 of a public key, as curl writes it. */
 const PIN = /^sha256\/\/[A-Za-z0-9+/]{43}=$/
 
-/** The TLS options with which a client verifies its server, and proves itself. */
+/** The TLS options with which a client verifies its server and identifies itself. */
 export interface ServerTlsOptions {
   readonly verifyServer?: boolean
   readonly ca?: string
@@ -25,12 +25,15 @@ export interface ServerTlsOptions {
   readonly pin?: string
 }
 
-/** Reads `ws://`, `wss://`, `http://`, `https://` or `host[:port]`, which is https unless it is this machine. Only a path may follow. */
+/**
+ * Parses `ws://`, `wss://`, `http://`, `https://` or `host[:port]`, which means HTTPS unless the host is this
+ * machine. Only a path may follow.
+ */
 export function parseServer(server: string, tls: ServerTlsOptions = {}): ServerAddress {
   const parsed = parseUrl(server)
   if (parsed === undefined || !/^(?:wss?|https?):$/.test(parsed.protocol) || parsed.hostname === '') {
     const detail = `"${server}" is not the address of a server, such as tunnel.example or http://localhost:8080.`
-    throw new TunnelError('OPTION_INVALID', detail)
+    throw optionInvalid(detail)
   }
   const isSecure = parsed.protocol === 'wss:' || parsed.protocol === 'https:'
   const path = parsed.pathname.replace(/\/+$/, '')
@@ -38,10 +41,7 @@ export function parseServer(server: string, tls: ServerTlsOptions = {}): ServerA
   const more = unusedPart(parsed)
   if (more !== undefined) {
     const origin = `${isSecure ? 'https' : 'http'}://${parsed.host}${path}`
-    throw new TunnelError(
-      'OPTION_INVALID',
-      `The address of the server has ${more}, and none is used: give ${origin}.`,
-    )
+    throw optionInvalid(`The address of the server has ${more}, and none is used: give ${origin}.`)
   }
   const host = parsed.hostname.replace(/^\[|\]$/g, '')
   const port = parsed.port === '' ? (isSecure ? 443 : 80) : Number(parsed.port)
@@ -60,50 +60,47 @@ function ownCertificate({
 }: ServerTlsOptions): { readonly cert: string; readonly key: string } | undefined {
   if (cert === undefined && key === undefined) return undefined
   if (cert === undefined || key === undefined)
-    throw new TunnelError('OPTION_INVALID', 'cert and key belong together; one of them is missing.')
+    throw optionInvalid('cert and key belong together; one of them is missing.')
   if (isPair(cert, key)) return { cert, key }
-  throw new TunnelError(
-    'OPTION_INVALID',
-    'cert and key are no certificate and its private key in PEM format.',
-  )
+  throw optionInvalid('cert and key are no certificate and its private key in PEM format.')
 }
 
 function isPair(cert: string, key: string): boolean {
-  // Loaded late: few clients have a certificate, and every command loads this file. Its types are the module's own.
+  // Loaded late, because few clients have a certificate and every command loads this file.
   const crypto = createRequire(import.meta.url)('node:crypto') as typeof import('node:crypto')
   try {
     return new crypto.X509Certificate(cert).checkPrivateKey(crypto.createPrivateKey(key))
   } catch {
-    return false // not PEM of this kind: the words of OpenSSL say no more
+    return false // not PEM of this kind; OpenSSL's message says no more
   }
 }
 
 function checkedPin(pin: string): string {
   if (PIN.test(pin)) return pin
-  throw new TunnelError(
-    'OPTION_INVALID',
-    `pin "${pin}" is not of the form sha256//… with 44 characters of base64.`,
-  )
+  throw optionInvalid(`pin "${pin}" is not of the form sha256//… with 44 characters of base64.`)
 }
 
-/** The servers of TUNNEL_SERVER, with commas between them. */
+/** Returns the servers in TUNNEL_SERVER, which commas separate. */
 export function serverList(text: string): readonly string[] {
   return text.split(',').flatMap(one => one.trim() || [])
 }
 
-/** The one spelling of a server: `https://tunnel.example/path`, with the port if it is not the scheme's own. */
+/**
+ * Returns the canonical form of a server: `https://tunnel.example/path`, with the port if it is not the scheme's
+ * default.
+ */
 export function spelled({ host, path, isSecure }: ServerAddress): string {
   return `${isSecure ? 'https' : 'http'}://${host}${path}`
 }
 
-/** The same of a text. */
+/** Returns the canonical form of a server that is given as text. */
 export function serverOrigin(server: string): string {
   return spelled(parseServer(server))
 }
 
 /**
- * Refuses with `TOKEN_UNENCRYPTED` to send a token where others can read it: without TLS to another machine. A proxy is one,
- * also on the way to this machine.
+ * Throws `TOKEN_UNENCRYPTED` if a token would be readable by others: sent to another machine without TLS, or through
+ * a proxy, even to this machine.
  */
 export function guardToken(
   token: string | undefined,
@@ -128,6 +125,6 @@ function parseUrl(server: string): URL | undefined {
   const secure = `https://${server}`
   if (!URL.canParse(secure)) return undefined
   const url = new URL(secure)
-  // Not another `protocol` for this one: it has dropped a port 443 by now.
+  // Setting `protocol` would not do: the URL has dropped a port 443 by now.
   return isLoopback(url.hostname) ? new URL(`http://${server}`) : url
 }

@@ -1,7 +1,7 @@
-// One carrier to the server and the session on it: registers tunnels, joins streams, reports exchanges.
+// One carrier to the server and its session: registers tunnels, joins streams, reports exchanges.
 
 import { deferred } from '../../deferred.ts'
-import { type ErrorCode, TunnelError } from '../../errors.ts'
+import { type ErrorCode, optionInvalid, TunnelError } from '../../errors.ts'
 import { eventLoop } from '../../event-loop.ts'
 import type { OwnGuard } from '../../own-guard.ts'
 import type { Carrier, CarrierHandler } from '../../session/carrier.ts'
@@ -19,8 +19,7 @@ import {
 } from '../../wire/control.ts'
 import { MAX_FRAME_BYTES } from '../../wire/frame.ts'
 import type { SessionLanes } from '../contracts/laning.ts'
-import { bounded } from '../origins/bounded.ts'
-import { join } from '../origins/join.ts'
+import { bounded, join } from '../origins/join.ts'
 import type { Origin } from '../origins/origin.ts'
 import { sha256 } from '../reach/probe.ts'
 import type { ClientSettings } from '../settings.ts'
@@ -29,7 +28,7 @@ import type { Connection, ConnectionEvents, Registration, Wish } from './connect
 import { Links } from './links.ts'
 
 export const turns: Turns = new Turns(eventLoop, error => {
-  // A fault of this program. It is reported as one that is thrown anywhere else.
+  // A bug of this program, which is thrown like any other.
   queueMicrotask(() => {
     throw error
   })
@@ -45,7 +44,7 @@ interface Registering {
 
 interface Granted {
   readonly name: string
-  /** The origins of the OPEN frames with its number, and with the numbers that follow. */
+  /** The origins for the tunnel's own number in OPEN frames, and for the numbers after it. */
   readonly origins: readonly Origin[]
 }
 
@@ -56,7 +55,7 @@ interface Dialled {
   readonly probeProof: string
 }
 
-/** A tunnel that was returned, until the server says that no visitor of it is left. */
+/** A released tunnel, until the server reports that its last visitor has left. */
 interface Leaving {
   readonly over: Promise<void>
   readonly end: () => void
@@ -78,9 +77,9 @@ export class StreamsConnection implements Connection {
   /** The released tunnels that may still have visitors. */
   readonly #leaving = new Map<number, Leaving>()
   readonly #drainTimeoutMs: number
-  /** The origins by the number in OPEN frames: a tunnel's own, and one for each of its routes. */
+  /** The origins by their number in OPEN frames: one for a tunnel itself, and one for each of its routes. */
   readonly #origins = new Map<number, Dialled>()
-  /** The reason of the server for leaving. */
+  /** The reason that the server gave for leaving. */
   #leavingCode: ErrorCode | undefined
   #closedWith: TunnelError | undefined
   readonly #carrierClosed = deferred()
@@ -134,7 +133,7 @@ export class StreamsConnection implements Connection {
   async register(settings: TunnelSettings, { name, port, resume, wishes }: Wish): Promise<Registration> {
     const guard = settings.guard && (await definitionOf(settings.guard, settings))
     if (wishes !== undefined && Buffer.byteLength(JSON.stringify({ guard, wishes })) > MAX_GUARD_BYTES)
-      throw new TunnelError('OPTION_INVALID', `guard and away are longer than ${MAX_GUARD_BYTES} bytes.`)
+      throw optionInvalid(`guard and away are longer than ${MAX_GUARD_BYTES} bytes.`)
     if (this.#closedWith !== undefined) throw this.#closedWith
     const { promise, resolve, reject } = deferred<Registration>()
     const ref = this.#nextRef++
@@ -225,7 +224,7 @@ export class StreamsConnection implements Connection {
     await Promise.all([...this.#granted.keys()].map(tunnel => this.#giveBack(tunnel)))
   }
 
-  /** The origin stays known until then, because a request may be in transit when the server reads the release. */
+  /** Releases a tunnel. Its origin stays known until the server confirms, because requests may be in transit. */
   #giveBack(tunnel: number): Promise<void> {
     const known = this.#leaving.get(tunnel)
     if (known !== undefined) return known.over
@@ -289,7 +288,7 @@ export class StreamsConnection implements Connection {
 
   terminate(): void {
     this.#session.terminate('CARRIER_LOST')
-    // A session that closed before left its carrier to the other side's manners.
+    // If the session closed before, the other side may not close the carrier.
     this.#carrier.terminate()
   }
 
@@ -317,7 +316,7 @@ export class StreamsConnection implements Connection {
       case 'released':
         return this.#forget(message.tunnel)
       case 'revoked':
-        // The server has cut its visitors, and will not reply to a release that was in transit.
+        // The server has cut its visitors, and will not respond to a release that was in transit.
         this.#leaving.get(message.tunnel)?.end()
         this.#leaving.delete(message.tunnel)
         this.#forgetOrigins(message.tunnel)
@@ -362,7 +361,7 @@ export class StreamsConnection implements Connection {
     registering.resolve(registersAs === 'connect' ? { ...message, url: origin.url } : message)
   }
 
-  /** The caller gets the grant before anything else of the tunnel. */
+  /** Calls `tell` later, so that the caller gets the grant before other events of the tunnel. */
   #tell(tell: () => void): void {
     eventLoop.soon(() => {
       if (this.#closedWith === undefined) tell()
@@ -370,7 +369,7 @@ export class StreamsConnection implements Connection {
   }
 
   #closed(code: ErrorCode, cause: Error | undefined): void {
-    // That the server was leaving says more than that the carrier closed then.
+    // The reason for leaving says more than the loss of the carrier after it.
     const reason = code === 'CARRIER_LOST' ? (this.#leavingCode ?? code) : code
     const error = new TunnelError(reason, undefined, { cause })
     this.#closedWith = error
@@ -383,27 +382,24 @@ export class StreamsConnection implements Connection {
   }
 }
 
-/** The maximum size of a guard: the rest of a registration is much shorter. */
+/** The maximum size of a guard. The rest of a registration is much shorter. */
 const MAX_GUARD_BYTES = MAX_FRAME_BYTES - 16_384
 
 async function definitionOf(guard: OwnGuard, { kind, name, port }: TunnelSettings): Promise<GuardFields> {
   const definition = { ...(await guard.define(`${kind} ${name ?? port ?? ''}`)) }
   if (Buffer.byteLength(JSON.stringify(definition)) <= MAX_GUARD_BYTES) return definition
-  throw new TunnelError(
-    'OPTION_INVALID',
-    `The guard is larger than ${MAX_GUARD_BYTES} bytes: use ranges and patterns.`,
-  )
+  throw optionInvalid(`The guard is larger than ${MAX_GUARD_BYTES} bytes: use ranges and patterns.`)
 }
 
 function registerRoute({ path, hostHeader, protocol, wishes }: RouteSettings): RegisterRoute {
   return { path, ...(hostHeader && { hostHeader }), ...(protocol && { protocol }), ...(wishes && { wishes }) }
 }
 
-/** Whether the server has put a part of the registration into force. */
+/** Whether the server applies a feature of the registration. */
 const isGranted = ({ features }: Registration, feature: GrantedFeature): boolean =>
   features?.includes(feature) === true
 
-/** The error that the server sent: its message says what to do. */
+/** Returns the error that the server sent, whose message says what to do. */
 const saidBy = ({ code, message }: { readonly code: ErrorCode; readonly message: string }): TunnelError =>
   new TunnelError(code, message, { action: '' })
 

@@ -1,12 +1,12 @@
-// Faults of the TLS of a server or an app, in words: from the code and the message of the runtime.
+// Explains TLS errors of a server or an app, from the code and the message of the runtime.
 
-/** A reason, and what to do about it where that is not what its error code says. */
+/** A reason, and the next step if that of the error code does not fit. */
 export interface TlsFault {
   readonly reason: string
   readonly action?: string
 }
 
-/** The dialled end: the user fixes each by other means. */
+/** Which end was dialled, because the user fixes each in another way. */
 export type FarEnd = 'server' | 'app'
 
 type Fault = readonly [pattern: RegExp, reason: string, actions?: Readonly<Record<FarEnd, string>>]
@@ -78,7 +78,7 @@ const ALERTS: readonly Fault[] = [
   ],
 ]
 
-/** Returns why a certificate is not trusted. The message of the runtime follows, if it says more. */
+/** Returns why a certificate is not trusted, followed by the runtime's message if it says more. */
 export function distrustOf(code: string, message: string, end: FarEnd): TlsFault {
   if (code === 'ERR_TLS_CERT_PIN')
     return {
@@ -91,8 +91,8 @@ export function distrustOf(code: string, message: string, end: FarEnd): TlsFault
 }
 
 /**
- * Returns the meaning of an alert of the far end. `undefined` for other errors. Node has its name in the code, Bun 1.4.5 in the
- * message.
+ * Returns the meaning of a TLS alert from the far end. `undefined` for other errors. Node has the alert's name in the
+ * code, Bun 1.4.5 in the message.
  */
 export function alertOf(code: string, message: string, end: FarEnd): TlsFault | undefined {
   const found = ALERTS.find(([pattern]) => pattern.test(`${code} ${message}`))

@@ -1,18 +1,21 @@
-// The tries of a client to connect again: how many there were, and the pause before the next.
+// Counts a client's attempts to reconnect, and decides the pause before the next one.
 
 import { deferred } from '../../deferred.ts'
 import { calculateBackoff } from '../../names.ts'
 
-/** A server that restarts is back within seconds: for half a minute, 0.5 s being the mean pause, tries follow quickly. */
+/**
+ * The number of quick attempts. A server that restarts is back within seconds, so for half a minute attempts follow
+ * each other after 0.5 s on average.
+ */
 const QUICK_TRIES = 60
 const QUICK_BASE_MS = 250
 /**
- * The time in milliseconds within which each client asks again after a restart, spread over all of it; it has another second to
- * dial and to register.
+ * The longest pause in milliseconds between quick attempts. Clients spread over this time after a restart, and then
+ * have another second to connect and register.
  */
 const QUICK_MAX_MS = 1_000
 
-/** Milliseconds before try number `attempt`, counted from 1: the first goes at once. */
+/** Returns the pause in milliseconds before attempt number `attempt`, counted from 1. The first has none. */
 export function pauseBefore(
   attempt: number,
   maxBackoffMs: number,
@@ -25,11 +28,11 @@ export function pauseBefore(
       random,
     })
   }
-  // After this number of tries the server counts as down, and the bound doubles from a second up.
+  // After the quick attempts the server counts as down, and the longest pause doubles from a second up.
   return calculateBackoff(attempt - QUICK_TRIES + 2, { maxMs: maxBackoffMs, random })
 }
 
-/** A connection that lasted this long is not a try that failed: the next loss is an outage of its own. */
+/** The time in milliseconds after which a connection counts as established, so that its loss begins a new count. */
 const LASTING_MS = 1_000
 
 export class Tries {
@@ -51,13 +54,16 @@ export class Tries {
     this.#connectedAt = performance.now()
   }
 
-  /** A server that grants and hangs up at once, again and again, is tried like one that is down. */
+  /**
+   * Called when a connection was lost. A server that grants and closes at once, again and again, is treated like one
+   * that is down.
+   */
   lost(): void {
     const lastedMs = performance.now() - this.#connectedAt
     if (lastedMs > Math.min(LASTING_MS, this.#maxBackoffMs)) this.#count = 0
   }
 
-  /** The number of the next try, from 1, and the milliseconds before it. */
+  /** Returns the number of the next attempt, from 1, and the pause before it in milliseconds. */
   next(): { readonly attempt: number; readonly delayMs: number } {
     const attempt = ++this.#count
     return { attempt, delayMs: pauseBefore(attempt, this.#maxBackoffMs) }
@@ -75,7 +81,7 @@ export class Tries {
     return promise
   }
 
-  /** Ends the pause: the machine woke up, or the client ends. */
+  /** Ends the pause, because the machine woke up or the client ends. */
   goOn(): void {
     this.#endPause?.()
   }

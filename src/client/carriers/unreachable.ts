@@ -1,6 +1,6 @@
-// The error for a server that cannot be dialled: the code, the address, and the reason in words.
+// Makes the error for a server that cannot be reached: the code, the address, and the reason in words.
 
-import { TunnelError } from '../../errors.ts'
+import { messageOf, TunnelError } from '../../errors.ts'
 import type { Address, Dial } from '../../socket.ts'
 import { answeredPlain, speaksTls, UNTRUSTED } from '../origins/tls-check.ts'
 import { alertOf, distrustOf } from './tls-faults.ts'
@@ -13,7 +13,7 @@ export interface Destination {
   readonly path: string
 }
 
-/** The connection was made, and ended without a byte of a response. */
+/** The error for a connection that was made and ended without a byte of a response. */
 export class NoAnswer extends Error {
   constructor(cause?: Error) {
     super('the connection ended before an answer', { cause })
@@ -31,11 +31,11 @@ const REASONS: Readonly<Record<string, string>> = {
   ETIMEDOUT: 'it did not answer',
 }
 
-/** A proxy on the way said it itself: its error is passed on. */
+/** Returns the error for a failed dial. If a proxy reported the reason, its error is passed on. */
 export function unreachable(cause: unknown, to: Destination): TunnelError {
   if (cause instanceof TunnelError) return cause
   const label = labelOf(to)
-  const text = cause instanceof Error ? cause.message : String(cause)
+  const text = messageOf(cause)
   const code = cause instanceof Error && 'code' in cause ? String(cause.code) : ''
   if (to.address.tls !== undefined && UNTRUSTED.test(code)) {
     const { reason, action } = distrustOf(code, text, 'server')
@@ -55,7 +55,7 @@ export function unreachable(cause: unknown, to: Destination): TunnelError {
 
 /** Returns why a dial failed, in words. */
 export function reasonOf(cause: unknown): string {
-  const text = cause instanceof Error ? cause.message : String(cause)
+  const text = messageOf(cause)
   const code = cause instanceof Error && 'code' in cause ? String(cause.code) : ''
   if (UNTRUSTED.test(code))
     return `its certificate is not trusted: ${distrustOf(code, text, 'server').reason}`
@@ -66,7 +66,7 @@ export function reasonOf(cause: unknown): string {
 }
 
 /**
- * An attempt without TLS that ended without a response may have met a port that speaks TLS: asks it, and resolves with
+ * An attempt without TLS that got no response may have reached a TLS port. Tries a TLS handshake, and resolves with
  * the error to report instead.
  */
 export async function explained(

@@ -1,10 +1,10 @@
-// Notices that the machine slept: a timer that should fire every second fires much later.
+// Notices that the machine slept: a timer of one second then fires much later.
 
 const TICK_MS = 1_000
-/** The delay in milliseconds from which a late timer means sleep, not load. */
+/** The delay in milliseconds above which a late timer means sleep rather than load. */
 const JUMP_MS = 5_000
 
-/** The system time, which advances while the machine sleeps; the monotonic clock of some systems does not. */
+/** The system time, which advances while the machine sleeps. The monotonic clock of some systems does not. */
 export interface WallClock {
   now(): number
   /** Calls `tick` every `ms`, until the returned function is called. Does not keep the process alive. */

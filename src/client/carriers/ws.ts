@@ -1,4 +1,4 @@
-// A carrier over the `ws` package: for connections that only a Node `agent` can make, such as through a proxy.
+// A carrier on the `ws` package, for connections that only a Node `agent` can make.
 
 import type { Agent, IncomingMessage } from 'node:http'
 import { WebSocket } from 'ws'
@@ -18,9 +18,9 @@ import {
 } from './carrier.ts'
 import { unreachable } from './unreachable.ts'
 
-/** Bytes that may wait in `ws` before the session is stopped: what a full batch of frames holds. */
+/** The number of bytes that may wait in `ws` before the session is paused: a full batch of frames. */
 const MAX_WAITING_BYTES = 262_144
-/** The maximum size of a message, which `ws` joins before it passes it on. A session of ours sends far smaller ones. */
+/** The maximum size of a message. `ws` joins its pieces first; a session of ours sends far smaller ones. */
 const MAX_MESSAGE_BYTES = 16_777_216
 
 const NO_HANDLER: CarrierHandler = { received() {}, drained() {}, closed() {} }
@@ -67,7 +67,7 @@ export function wsCarriers(agent?: Agent): OpenCarrier {
         void readRefusal(answer, request).then(fail)
       })
       socket.once('close', () => signal.removeEventListener('abort', abort))
-      // After `open` this promise is settled, and the carrier tells its handler.
+      // After `open` this promise is settled, and the carrier reports errors to its handler.
       socket.on('error', error => fail(failureOf(error, request)))
     })
 }
@@ -88,7 +88,7 @@ class WsCarrier implements TextCarrier {
       this.handler.drained()
     }
     socket.binaryType = 'nodebuffer'
-    // A Buffer, since nothing else was asked for.
+    // A Buffer, which is the default type of `ws`.
     socket.on('message', (data, isBinary) => this.#received(data as Buffer, isBinary, text, maxTextBytes))
     socket.on('error', error => {
       this.#error = error
@@ -101,7 +101,7 @@ class WsCarrier implements TextCarrier {
   }
 
   send(batch: Uint8Array, start: number, end: number): boolean {
-    // `ws` masks the array that it is given and keeps it until the network took it.
+    // `ws` masks the array in place and keeps it until the network took it.
     return this.#send(copyOf(batch, start, end), true)
   }
 
@@ -149,7 +149,7 @@ function urlHost(host = 'localhost'): string {
 
 function failureOf(error: Error, request: CarrierRequest): TunnelError {
   if (error.message.includes('handshake has timed out')) return tooLate()
-  // The faults that `ws` finds in a 101.
+  // These are the errors of `ws` about an invalid 101.
   if (/^Invalid|^Server sent|^Missing/.test(error.message)) {
     return new TunnelError('SERVER_REFUSED', undefined, { cause: error })
   }
@@ -166,7 +166,7 @@ async function readRefusal(answer: IncomingMessage, request: CarrierRequest): Pr
       if (length >= MAX_REFUSAL_BYTES) break
     }
   } catch {
-    // The connection broke in the middle of the body: the error has what came.
+    // the connection broke during the body; the error contains the part that arrived
   }
   const body = Buffer.concat(pieces).subarray(0, MAX_REFUSAL_BYTES).toString()
   const named = answer.headers['x-localtunnels-error']

@@ -1,4 +1,4 @@
-// Contract: what an app that is a function gets besides a request. Implementation: parts/functions/.
+// Contract: what a function as an app gets besides a request. Implementation: parts/functions/.
 
 export type Message = string | ArrayBufferLike | ArrayBufferView
 
@@ -13,13 +13,13 @@ export interface WebSocketHandlers<Data = unknown> {
 }
 
 /**
- * A WebSocket as the app has it: `addEventListener` and the `on…` properties of the web, or the calls of `WebSocketHandlers`. A
- * message may have 16 MiB; above, the connection is closed with 1009. Bytes that the visitor does not read wait, up to 16 MiB;
- * above, the connection is cut.
+ * A WebSocket as the app has it: with `addEventListener` and the `on…` properties of the web, or the calls of
+ * `WebSocketHandlers`. A message may have 16 MiB; a longer one closes the connection with 1009. Up to 16 MiB may wait
+ * for the visitor; with more, the connection is cut.
  */
 export interface AppWebSocket<Data = unknown> extends EventTarget {
   data: Data
-  /** The subprotocol that the response named; `''`: none. */
+  /** The subprotocol that the response named; `''` for none. */
   readonly protocol: string
   readonly extensions: string
   binaryType: 'arraybuffer' | 'blob'
@@ -28,11 +28,14 @@ export interface AppWebSocket<Data = unknown> extends EventTarget {
   onclose: ((event: Event & { readonly code: number; readonly reason: string }) => unknown) | null
   onerror: ((event: Event) => unknown) | null
   readonly readyState: 0 | 1 | 2 | 3
-  /** Bytes that wait for the visitor. */
+  /** The number of bytes that wait for the visitor. */
   readonly bufferedAmount: number
-  /** Sends a message. Returns its bytes; -1 where it waits behind others; 0 where the connection is not open, or was cut for it. */
+  /**
+   * Sends a message. Returns its size in bytes; -1 if it waits after others; 0 if the connection is not open, or was
+   * cut because of it.
+   */
   send(message: Message): number
-  /** Closes it, once what waits is sent. `code`: 1000, the default, or 3000 to 4999. */
+  /** Closes the WebSocket once the waiting bytes are sent. `code`: 1000, the default, or 3000 to 4999. */
   close(code?: number, reason?: string): void
   /** Cuts the connection. */
   terminate(): void
@@ -41,8 +44,9 @@ export interface AppWebSocket<Data = unknown> extends EventTarget {
 /** The second argument of a `FetchHandler`, as `Bun.serve` has it. */
 export interface HandlerServer {
   /**
-   * Makes a WebSocket of the request; the result of the handler is then ignored. `headers`: more lines of
-   * the response. `data`: what the socket has as `data`. `false`: the request asks for none. Needs the option `websocket`.
+   * Turns the request into a WebSocket; the handler's result is then ignored. `headers`: further lines of the
+   * response. `data`: the `data` of the socket. Returns `false` if the request does not ask for a WebSocket. Needs
+   * the option `websocket`.
    */
   upgrade(
     request: Request,

@@ -1,4 +1,5 @@
-// Contract: lanes at the client, where a worker thread has the origin's connection for a while. Implementation: parts/lanes/client/.
+// Contract: lanes at the client, where a worker thread borrows the connection to the origin. Implementation:
+// parts/lanes/client/.
 
 import type { StreamHandler } from '../../session/byte-stream.ts'
 import type { Link } from '../../session/link.ts'
@@ -9,15 +10,18 @@ export interface Laning {
 }
 
 export interface SessionLanes {
-  /** The server asks for a link that lanes share. */
+  /** Called when the server asks for a link that lanes share. */
   wanted(): void
   begin(handler: StreamHandler | undefined, link: number, lane: number): void
 }
 
 export interface TrunkLinks {
-  /** Threads can move their bytes: they are not TLS. */
+  /** Whether threads can move the bytes of connections to the app, which they cannot with TLS. */
   readonly isPlain: boolean
-  /** Dials a link. `false`: not now. `opened`, if it succeeds, and `done` are called later. */
+  /**
+   * Dials a link. Returns `false` if it does not dial now. `opened`, if the dial succeeds, and then `done` are called
+   * later.
+   */
   dial(opened: (link: Link) => void, done: () => void): boolean
   add(link: Link, isTrunk: boolean): void
 }

@@ -1,5 +1,5 @@
-// Contract between a client and its optional parts. The client knows no part by name: who makes it installs them, in the order in
-// which bytes for the app pass them.
+// Contract between a client and its optional parts. The client names no part: its caller installs them, in the order
+// in which bytes for the app pass them.
 
 import type { TunnelError } from '../../errors.ts'
 import type { Wishes } from '../../wire/control.ts'
@@ -13,7 +13,7 @@ import type { Watchable } from './watching.ts'
 import type { TextWire } from './wire.ts'
 
 /**
- * Makes a part of a client. Called while the client is made; `undefined`: its options do not ask for the part. Throws
+ * Makes a part. Called while the client is made. `undefined` if the options do not ask for the part. Throws
  * `OPTION_INVALID`.
  */
 export type Install = (client: PartClient) => Part | undefined
@@ -24,52 +24,61 @@ export interface PartClient {
   failed(error: TunnelError): void
 }
 
-/** All that a part may do. A part has the members that it needs. */
+/** The members that a part may have. Each part has only those that it needs. */
 export interface Part {
-  /** The wire for servers that negotiate no subprotocol. Without it the client leaves them. */
+  /** The wire for servers that negotiate no subprotocol. Without it, the client refuses such servers. */
   readonly textWire?: TextWire
-  /** Loads the health checks of apps that speak HTTP/2. Without it a tunnel to such an app cannot have any. */
+  /** Loads the health checks of apps that speak HTTP/2. Without it, a tunnel to such an app can have none. */
   readonly loadHttp2Probing?: () => Promise<Probing>
-  /** Makes the origin of an app that has no address. `undefined`: the part knows none for these options. Throws `OPTION_INVALID`. */
+  /**
+   * Makes the origin of an app that has no address. `undefined` if the part has none for these options. Throws
+   * `OPTION_INVALID`.
+   */
   originOf?(options: OriginOptions): Origin | undefined
-  /** The tunnel as the server is asked for it. Throws `OPTION_INVALID` or `NAME_INVALID`. */
+  /** Returns the tunnel in the form in which the server is asked for it. Throws `OPTION_INVALID` or `NAME_INVALID`. */
   settle?(tunnel: TunnelSettings): TunnelSettings
-  /** The client wants this tunnel. Throws `OPTION_INVALID` for what cannot be used. `undefined`: nothing is to be done for it. */
+  /**
+   * Called when the client wants this tunnel. Returns `undefined` if the part has nothing to do for it. Throws
+   * `OPTION_INVALID`.
+   */
   follow?(tunnel: TunnelSettings): TunnelPart | undefined
   readonly lanes?: Laning
-  /** Starts before the client dials. Rejects with what the client cannot connect without. */
+  /** Starts before the client dials. If it rejects, the client does not connect. */
   start?(): Promise<void>
-  /** The client ends; it may start again. */
+  /** Called when the client ends. It may start again. */
   stop?(): void
   /** The number of reports of visitors per second that the part wants. `undefined` if it wants none. */
   readonly reportRate?: number
-  /** Gets them; `undefined`: not yet. */
+  /** The receiver of these reports. `undefined` while there is none. */
   readonly reports?: ReportsFollower | undefined
-  /** The URL of its page for the user of this machine. */
+  /** The URL of the part's page for the user of this machine. */
   readonly url?: string | undefined
   /** Watches exchanges, for programs. */
   watch?(watched: Watched): Watchable
 }
 
 export interface TunnelPart {
-  /** Puts the part before one of its origins. `protocol`: of the app, if it is not HTTP/1.1. */
+  /** Puts the part before one of the tunnel's origins. `protocol`: that of the app, if it is not HTTP/1.1. */
   wrap?(origin: Origin, protocol: TunnelSettings['protocol']): Origin
-  /** Returns the options for the parts of the server, for each registration. */
+  /** Returns the options for parts of the server, for each registration. */
   wishes?(): Wishes
-  /** The server granted it, or moved it to another URL. `probeSecret`: the server proves its own probes with it. */
+  /**
+   * Called when the server granted the tunnel, or moved it to another URL. `probeSecret` proves the server's own
+   * probes.
+   */
   granted?(name: string, url: string, probeSecret: string | undefined): void
-  /** The client does not want it any more. */
+  /** Called when the client does not want the tunnel any more. */
   dropped?(): void
 }
 
-/** The exchanges to watch, and their end. */
+/** Which exchanges to watch, and for how long. */
 export interface Watched {
-  /** Returns the name of the tunnel. `undefined` for all. */
+  /** Returns the name of the tunnel. `undefined` for all tunnels. */
   readonly tunnel: () => string | undefined
   readonly over: AbortSignal
 }
 
-/** Learns what the server reports of visitors. */
+/** Gets the server's reports of visitors. */
 export interface ReportsFollower {
   requested(report: RequestSeen): void
   counted(begun: number): void
@@ -77,6 +86,6 @@ export interface ReportsFollower {
   responded(report: ResponseSeen): string | undefined
   visitorConnected(report: VisitorSeen): void
   visitorLeft(report: VisitorGone): void
-  /** The connection to the server is gone: there will be no further reports of these. */
+  /** Called when the connection to the server is gone, and with it further reports of these requests. */
   forget(): void
 }

@@ -1,12 +1,15 @@
-// Contract: exchanges as programs read them. Implementation: program.ts.
+// Contract: exchanges in the form for programs. Implementation: program.ts.
 
 import type { ExchangeRow, Field, Frame } from '../../exchange.ts'
 
-/** A request with its response, or a connection, once it has ended. Nothing of it is masked: the program is its owner. */
+/**
+ * A request with its response, or a connection, after its end. Nothing is masked, because the program is the app
+ * owner's.
+ */
 export interface Exchange extends ExchangeRow {
-  /** The request. `undefined` for what the server refused, and for connections. */
+  /** The request. `undefined` for connections, and for requests that the server refused. */
   readonly request: SeenMessage | undefined
-  /** The response. `undefined` also if there was none. */
+  /** The response. `undefined` as the request, and if there was none. */
   readonly response: SeenMessage | undefined
   /** The stored WebSocket messages and server-sent events. */
   readonly messages: readonly Frame[]
@@ -14,25 +17,31 @@ export interface Exchange extends ExchangeRow {
 
 /** A request or a response. */
 export interface SeenMessage {
-  /** Names in any case; values of a name that comes more than once are joined. */
+  /** The headers, with names in any case. Values of a repeated name are joined. */
   readonly headers: Headers
-  /** The same as sent: order, case and repeats. */
+  /** The header lines as sent: order, case and repeats. */
   readonly fields: readonly Field[]
   readonly trailers: readonly Field[]
   /** The stored part of the body, without chunk framing. */
   readonly bytes: Uint8Array
-  /** Whether there was more of it than is stored. */
+  /** Whether only a part of the body is stored. */
   readonly isCut: boolean
-  /** The body with gzip, deflate, br and zstd undone. Throws `BODY_TRUNCATED` when there was more, or when it cannot be decoded. */
+  /**
+   * Returns the body with gzip, deflate, br and zstd decoded. Throws `BODY_TRUNCATED` if only a part is stored, or it
+   * cannot be decoded.
+   */
   text(): string
-  /** The same, parsed. Throws `BODY_TRUNCATED`, and a `SyntaxError` for what is not JSON. */
+  /** Returns the body parsed as JSON. Throws `BODY_TRUNCATED`, or a `SyntaxError` if it is not JSON. */
   json(): ReturnType<JSON['parse']>
 }
 
 export interface WaitOptions {
-  /** Milliseconds, from 1 to 600,000. Default 30,000. If exceeded: `WAIT_TIMEOUT`, which says what came instead. */
+  /**
+   * The time limit in milliseconds, from 1 to 600,000. Default 30,000. If exceeded: `WAIT_TIMEOUT`, which lists the
+   * requests that came instead.
+   */
   readonly timeout?: number
-  /** Whether only exchanges count that end from now on. Default `false`: also what is here already. */
+  /** Whether only exchanges that end from now on count. Default `false`: stored ones count also. */
   readonly fresh?: boolean
   /** Ends the wait with `CANCELLED`. */
   readonly signal?: AbortSignal
@@ -41,14 +50,14 @@ export interface WaitOptions {
 /** The exchanges of a tunnel that is inspected, for programs. */
 export interface Watchable {
   /**
-   * The exchanges, each once it has ended: the stored ones first, then new ones. The loop ends with the tunnel. A loop that is
-   * slower than visitors misses exchanges that are dropped in the meantime. Throws `STATE_INVALID` without `inspect`.
+   * The exchanges, each after its end: stored ones first, then new ones. The loop ends with the tunnel. A loop that
+   * is slower than visitors misses exchanges that were dropped. Throws `STATE_INVALID` without `inspect`.
    */
   readonly exchanges: AsyncIterable<Exchange>
   /**
-   * The oldest exchange that has ended, matches the filter (`POST /hooks`, `status:5xx`: docs/inspector.md) and was not the
-   * result of an earlier call with the same filter; waits for one. Rejects with `WAIT_TIMEOUT`, `OPTION_INVALID`, `CANCELLED`
-   * at the end of the tunnel, and `STATE_INVALID` without `inspect`.
+   * Waits for an exchange. Resolves with the oldest one that has ended, matches the filter (`POST /hooks`,
+   * `status:5xx`: docs/inspector.md) and was not the result of an earlier call with the same filter. Rejects with
+   * `WAIT_TIMEOUT`, `OPTION_INVALID`, `CANCELLED` at the end of the tunnel, and `STATE_INVALID` without `inspect`.
    */
   waitFor(filter: string, options?: WaitOptions): Promise<Exchange>
 }

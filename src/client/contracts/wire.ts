@@ -1,4 +1,4 @@
-// Contract between a client and a wire of text messages, besides that of streams.
+// Contract between a client and a wire of text messages.
 
 import type { CarrierHandler } from '../../session/carrier.ts'
 import type { TextCarrier } from '../carriers/carrier.ts'
@@ -12,7 +12,7 @@ export interface TextWire {
 
 /** A connection whose code may still have to be loaded. */
 export interface TextConnecting {
-  /** Rejects where the carrier is lost before. */
+  /** Resolves with the connection. Rejects if the carrier is lost first. */
   readonly ready: Promise<Connection>
   readonly carrierHandler: CarrierHandler
   take(text: string): void

@@ -1,4 +1,4 @@
-// Origin at an address: a port, a URL, a unix socket.
+// An origin with an address: a port, a URL, or a unix socket.
 
 import { deferred } from '../../deferred.ts'
 import { type ErrorCode, TunnelError } from '../../errors.ts'
@@ -13,7 +13,9 @@ export interface AddressOriginOptions {
   /** The longest wait for the connection, in milliseconds. */
   readonly connectTimeoutMs: number
   readonly dial: Dial
-  /** Each connection carries HTTP: an app that says nothing did not understand it. Default `false`. */
+  /**
+   * Whether each connection carries HTTP, so that an app which sends nothing did not understand it. Default `false`.
+   */
   readonly isHttp?: boolean
 }
 
@@ -21,7 +23,7 @@ export class AddressOrigin implements Origin {
   readonly label: string
   readonly url: string
   readonly #options: AddressOriginOptions
-  /** The same place in the other scheme: `https://localhost:3000`. */
+  /** The same address in the other scheme: `https://localhost:3000`. */
   readonly #otherUrl: string
   readonly #silence: Silence | undefined
 
@@ -51,7 +53,7 @@ export class AddressOrigin implements Origin {
       const socket = await Promise.race([dialled, tooLate])
       return watched?.opened(socket) ?? socket
     } catch (cause) {
-      // A connection that comes up after all is not wanted any more; one that fails has been reported here.
+      // Closes a connection that opens too late. A failed dial was reported already.
       dialled.then(socket => socket.terminate(), ignore)
       if (address.tls !== undefined && answeredPlain(cause)) {
         const detail = `The app on port ${address.port} does not speak TLS: use ${this.#otherUrl}`
@@ -68,7 +70,7 @@ export class AddressOrigin implements Origin {
 
 function ignore(): void {}
 
-/** Says why. The action of the code is about certificates, which an alert need not be. */
+/** Makes the error with the reason. The next step of the code is about certificates, which may not be the problem. */
 function tlsError(label: string, cause: unknown): TunnelError {
   if (!(cause instanceof Error) || cause instanceof TunnelError)
     return new TunnelError('ORIGIN_TLS', undefined, { cause })
@@ -91,6 +93,6 @@ function codeOf(cause: unknown): ErrorCode {
   if (cause instanceof TunnelError) return cause.code
   const code = cause instanceof Error && 'code' in cause ? String(cause.code) : ''
   if (code === 'ECONNREFUSED' || code === 'ENOENT') return 'ORIGIN_REFUSED'
-  // Bun 1.4.5 says EPROTO where a handshake fails.
+  // Bun 1.4.5 reports EPROTO for a failed handshake.
   return UNTRUSTED.test(code) || /TLS|SSL|EPROTO/.test(code) ? 'ORIGIN_TLS' : 'ORIGIN_UNREACHABLE'
 }

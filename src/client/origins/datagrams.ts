@@ -1,4 +1,4 @@
-// Origin that speaks UDP: each connection is a socket of its own, so that the service tells visitors apart.
+// An origin that speaks UDP: each flow has a socket of its own, so that the service can distinguish visitors.
 
 import type { Associate, DatagramSocket } from '../../datagram-socket.ts'
 import { TunnelError } from '../../errors.ts'
@@ -12,10 +12,10 @@ import type { Origin } from './origin.ts'
 export interface DatagramOriginOptions {
   readonly host: string
   readonly port: number
-  /** A flow without datagrams either way for this long ends, milliseconds. */
+  /** The time in milliseconds without datagrams in either direction after which a flow ends. */
   readonly idleTimeoutMs: number
   readonly associate: Associate
-  /** The service does not listen. Reported once, until it responds again. */
+  /** Called when the service does not listen: once, until it responds again. */
   failed(error: TunnelError): void
 }
 
@@ -65,7 +65,10 @@ export class DatagramOrigin implements Origin {
     return flow
   }
 
-  /** The flow goes on: a service that starts later gets what is sent then. */
+  /**
+   * Reports that the service does not listen. The flow continues, so a service that starts later gets later
+   * datagrams.
+   */
   #refused(cause: Error): void {
     if (this.#isRefusing) return
     this.#isRefusing = true

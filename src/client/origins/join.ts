@@ -7,9 +7,9 @@ import { isServersProbe } from '../reach/probe.ts'
 import type { Origin } from './origin.ts'
 
 /**
- * Dials the origin for a stream. Bytes of the server wait during the dial, bounded by the stream's first credit. `failed`
- * learns why the origin could not be reached for a visitor, and what a `fetch` handler threw. `probeProof`: how the server
- * marks its own probes, which report to its operator.
+ * Dials the origin for a stream. Bytes of the server wait during the dial, bounded by the stream's initial credit.
+ * `failed` is called with the reason if the origin cannot be reached for a visitor, and with errors of a `fetch`
+ * handler. `probeProof` marks the server's own probes, whose failures only the operator sees.
  */
 export function join(
   stream: ByteStream,
@@ -25,7 +25,7 @@ export function join(
   origin.connect(joined.socketHandler).then(
     socket => joined.useSocket(socket),
     (cause: unknown) => {
-      // The server does not wait for it any more: one that opens and resets streams must not flood the listeners.
+      // The server has reset the stream: a server that opens and resets many must not flood the listeners.
       if (joined.isOver) return
       const error =
         cause instanceof TunnelError ? cause : new TunnelError('ORIGIN_UNREACHABLE', undefined, { cause })
@@ -35,4 +35,25 @@ export function join(
     },
   )
   return joined
+}
+
+/**
+ * Returns the origin with a limit: with `maxDials` in progress, a stream is refused with `TUNNEL_BUSY` without a
+ * dial.
+ */
+export function bounded(origin: Origin, maxDials: number): Origin {
+  let dials = 0
+  return {
+    label: origin.label,
+    url: origin.url,
+    async connect(handler) {
+      if (dials >= maxDials) throw new TunnelError('TUNNEL_BUSY')
+      dials++
+      try {
+        return await origin.connect(handler)
+      } finally {
+        dials--
+      }
+    },
+  }
 }

@@ -1,4 +1,4 @@
-// Origin of an app that comes later than its name: until then its visitors get 502.
+// An origin whose address is set later. Until then its visitors get 502.
 
 import { TunnelError } from '../../errors.ts'
 import type { Socket, SocketHandler } from '../../socket.ts'
@@ -15,7 +15,7 @@ export class LateOrigin implements Origin {
     return this.#place?.url ?? 'http://localhost'
   }
 
-  /** Sets the origin of new connections; open ones stay where they are. */
+  /** Sets the origin of new connections. Open ones are not moved. */
   lead(to: Origin): void {
     this.#place = to
   }

@@ -1,20 +1,23 @@
-// An app that closes the connection without a byte of a response, or with a TLS alert, may expect TLS: OpenSSL says nothing
-// to a request in plain HTTP.
+// Explains why an app closes the connection without a response, or with a TLS alert: it may expect TLS. OpenSSL sends
+// nothing in response to plain HTTP.
 
-import { TunnelError } from '../../errors.ts'
+import { errorOf, TunnelError } from '../../errors.ts'
 import type { Address, Dial, Socket, SocketHandler } from '../../socket.ts'
 import { speaksTls } from './tls-check.ts'
 
 /** The longest wait for the handshake that proves TLS, in milliseconds. */
 const PROBE_TIMEOUT_MS = 500
-/** An app that crashes at each request is not asked at each. */
+/**
+ * The time in milliseconds for which the result is kept, so that an app that crashes at each request is not probed
+ * each time.
+ */
 const MEMORY_MS = 10_000
 /** The time in milliseconds for which an app that responded in plain HTTP is not suspected of TLS. */
 const TRUST_MS = 60_000
-/** The first byte of a TLS record that holds an alert (RFC 8446 section 5.1). No answer in HTTP begins with it. */
+/** The first byte of a TLS record with an alert (RFC 8446 section 5.1). No HTTP response begins with it. */
 const ALERT = 0x15
 
-/** Finds out for one app why it said nothing. */
+/** Finds out why an app sent nothing. */
 export class Silence {
   readonly #address: Address
   readonly #dial: Dial
@@ -34,17 +37,17 @@ export class Silence {
     )
   }
 
-  /** Watches a new connection: `handler` gets its events, and `ORIGIN_SCHEME` as its end if that explains it. */
+  /** Watches a new connection: `handler` gets its events, and `ORIGIN_SCHEME` at its end if that is the reason. */
   watch(handler: SocketHandler): SilentConnection {
     return new SilentConnection(handler, this)
   }
 
-  /** The app responds on one of the connections, and not with an alert. */
+  /** Called when the app responded on one of the connections, and not with an alert. */
   answered(): void {
     this.#answeredAt = performance.now()
   }
 
-  /** Returns why a connection ended without a response. `undefined` if that is not known. */
+  /** Returns why a connection ended without a response. `undefined` if that is unknown. */
   async reason(): Promise<TunnelError | undefined> {
     const now = performance.now()
     if (now - this.#answeredAt < TRUST_MS) return undefined
@@ -56,13 +59,13 @@ export class Silence {
   }
 }
 
-/** A connection until the first byte of the app. */
+/** A connection of which the app's first byte has not arrived. */
 class SilentConnection {
   readonly handler: SocketHandler
   readonly #silence: Silence
   #socket: Socket | undefined
   #isSilent = true
-  /** The events for the handler once it is known why the app sent nothing. */
+  /** The events that wait for the reason why the app sent nothing. */
   #waiting: (() => void)[] | undefined
   #reason: Error | undefined
   #isClosed = false
@@ -84,7 +87,7 @@ class SilentConnection {
       closed: error => {
         this.#isClosed = true
         const tell = () => inner.closed(this.#reason ?? error)
-        // Cut by this side, which waits for no response.
+        // This side cut the connection, so it expects no response.
         const isOwn = error !== undefined && 'code' in error && error.code === 'ECONNABORTED'
         if (isOwn && this.#waiting === undefined) tell()
         else this.#afterSilence(tell)
@@ -122,12 +125,12 @@ class SilentConnection {
     })
   }
 
-  /** No socket catches what the handler throws here. */
+  /** Calls the handler, whose errors no socket catches here. */
   #tell(waiting: readonly (() => void)[]): void {
     try {
       for (const one of waiting) one()
     } catch (error) {
-      this.#explain(error instanceof Error ? error : new Error(String(error)))
+      this.#explain(errorOf(error))
     }
   }
 }

@@ -1,10 +1,10 @@
-// Whether a port speaks TLS. Asked only after an attempt failed, so that the message can say what to use instead.
+// Checks whether a port speaks TLS, only after a failed attempt, so that the message can say what to use instead.
 
 import type { Address, Dial } from '../../socket.ts'
 
-/** Words of OpenSSL and Node for a certificate that does not prove what it should. */
+/** A pattern for the errors of OpenSSL and Node about a certificate that is not trusted. */
 export const UNTRUSTED: RegExp = /CERT|SELF_SIGNED|UNABLE_TO_|ALTNAME/
-/** A TLS client got a response that is not TLS. Bun 1.4.5 puts it into the message only. */
+/** A pattern for the errors of a TLS client whose peer does not speak TLS. Bun 1.4.5 has them only in the message. */
 const NO_TLS = /WRONG_VERSION_NUMBER|HTTP_REQUEST|ERR_SSL_PACKET_LENGTH|ERR_SSL_UNEXPECTED_MESSAGE/
 
 /** Whether a TLS handshake failed because the far side responded in plain text. */
@@ -13,7 +13,7 @@ export function answeredPlain(cause: unknown): boolean {
   return NO_TLS.test(`${'code' in cause ? String(cause.code) : ''} ${cause.message}`)
 }
 
-/** Tries a handshake. A certificate that is not trusted is proof enough. Never rejects. */
+/** Tries a handshake. A certificate that is not trusted also proves TLS. Never rejects. */
 export async function speaksTls(address: Address, dial: Dial, timeoutMs: number): Promise<boolean> {
   const given = new AbortController()
   const timer = setTimeout(() => given.abort(), timeoutMs)

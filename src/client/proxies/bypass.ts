@@ -1,12 +1,12 @@
-// NO_PROXY: the addresses that no proxy of the environment leads to.
+// NO_PROXY: the addresses for which the proxies of the environment are not used.
 
 import { Networks } from '../../networks.ts'
 import type { Address } from '../../socket.ts'
 
 /**
- * Reads a list separated by commas or blanks: `host`, `.suffix`, `*.suffix`, each with `:port` if wanted, addresses, CIDR
- * ranges, and `*` for everything. As with Go and unlike curl, `.suffix` is names below it only. A text that cannot be read
- * names nothing. This machine is on every list.
+ * Parses a list separated by commas or blanks: `host`, `.suffix`, `*.suffix`, each with an optional `:port`,
+ * addresses, CIDR ranges, and `*` for everything. As in Go and unlike curl, `.suffix` means only names below it. An
+ * invalid entry matches nothing. This machine is on every list.
  */
 export function bypassList(text: string): (address: Address) => boolean {
   const ranges = new Networks()
@@ -30,7 +30,7 @@ export function bypassList(text: string): (address: Address) => boolean {
 }
 
 interface Rule {
-  /** The host. With a dot at its beginning: names below it. */
+  /** The host. A dot at its beginning means names below it. */
   readonly host: string
   readonly port: number | undefined
 }

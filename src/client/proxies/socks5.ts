@@ -1,11 +1,11 @@
-// SOCKS5 (RFC 1928, RFC 1929): asks a proxy for a connection, and reads what it says.
+// SOCKS5 (RFC 1928, RFC 1929): asks a proxy for a connection, and reads its replies.
 //
 //   → 05 n methods        ← 05 method
 //   → 01 n user n password        ← 01 status            if the method is 02
 //   → 05 01 00 kind address port        ← 05 reply 00 kind address port, then the server's bytes
 
 import { isIP } from 'node:net'
-import { TunnelError } from '../../errors.ts'
+import { optionInvalid, TunnelError } from '../../errors.ts'
 import type { Opening } from '../../socket.ts'
 import { cannotReach, notAProxy, type ProxySettings } from '../carriers/proxy.ts'
 
@@ -26,7 +26,7 @@ const REPLIES: readonly string[] = [
   'it does not know CONNECT',
   'it does not know that kind of address',
 ]
-/** Replies that are the server's or the network's doing. */
+/** The replies that blame the server or the network rather than the proxy. */
 const UNREACHABLE: ReadonlySet<number> = new Set([3, 4, 5, 6])
 
 export class Socks5Opening implements Opening {
@@ -55,7 +55,7 @@ export class Socks5Opening implements Opening {
     if (version !== expected) throw notAProxy(this.#proxy, 'it answered with something that is not SOCKS5')
     if (this.#awaits === 'reply') return this.#reply()
     if (this.#received.length < 2) return undefined
-    // The proxy has nothing more to send before the request for the connection.
+    // Before our next request, the proxy has nothing more to send.
     if (this.#awaits === 'nothing' || this.#received.length > 2) {
       throw notAProxy(this.#proxy, 'it spoke before it was asked')
     }
@@ -111,12 +111,12 @@ function addressBytes(host: string): readonly number[] {
   if (family === 6) return [KIND.ipv6, ...ipv6Bytes(host)]
   const name = Buffer.from(host)
   if (name.length > MAX_NAME_BYTES) {
-    throw new TunnelError('OPTION_INVALID', 'The name of the server is too long for SOCKS5.')
+    throw optionInvalid('The name of the server is too long for SOCKS5.')
   }
   return [KIND.name, name.length, ...name]
 }
 
-/** Returns the bytes of an IPv6 address: `URL` knows every spelling, and has one. */
+/** Returns the bytes of an IPv6 address. `URL` parses every spelling and returns a canonical one. */
 function ipv6Bytes(address: string): readonly number[] {
   const [bare = ''] = address.split('%')
   const { hostname } = new URL(`http://[${bare}]`)

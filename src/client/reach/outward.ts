@@ -1,11 +1,11 @@
-// The way of a probe. A server says where its visitors go, and the probe asks there: it must not lead the client to machines
-// that the client reaches and the server does not.
+// Dials for probes of a public URL, which the server chooses. A probe must not lead the client to machines that the
+// client can reach and the server cannot.
 
 import { lookup } from 'node:dns/promises'
 import { BlockList, isIP } from 'node:net'
 import type { Address, Dial } from '../../socket.ts'
 
-/** The distance of an address: on this machine, in this network, or anywhere. */
+/** The distance of an address: on this machine, in this network, or anywhere else. */
 type Distance = 0 | 1 | 2
 
 const THIS_MACHINE = networks('0.0.0.0/8', '127.0.0.0/8', '::/127')
@@ -15,8 +15,9 @@ const THIS_NETWORK = networks(
 )
 
 /**
- * Dials what is at least as far away as the nearest of the servers. A name is dialled by the addresses that were looked at.
- * Rejects, without a connection, for what is nearer. A proxy's host is checked only if it is an address.
+ * Returns a dial for addresses that are at least as far away as the nearest of the servers. A name is dialled by the
+ * addresses that were checked. Rejects nearer addresses without connecting. A proxy's host is checked only if it is
+ * an address.
  */
 export function dialOutward(servers: readonly Address[], dial: Dial): Dial {
   return async (address, handler, signal) => {
@@ -38,7 +39,10 @@ export function dialOutward(servers: readonly Address[], dial: Dial): Dial {
   }
 }
 
-/** A server that cannot be looked up here is reached by a proxy: it may be anywhere. */
+/**
+ * Returns the distance of a server. One that cannot be looked up here is reached through a proxy, and may be
+ * anywhere.
+ */
 async function nearest({ host = 'localhost' }: Address): Promise<number> {
   const addresses = await addressesOf(host).catch(() => [])
   return Math.min(2, ...addresses.map(distanceOf))

@@ -1,16 +1,17 @@
-// Asks the public side whether visitors get through, with a request that the server responds after asking us.
+// Checks whether visitors reach the tunnel, with a request to its public URL. The server responds after asking this
+// client.
 
 import { createHash } from 'node:crypto'
 import { deferred } from '../../deferred.ts'
 import type { Address, Dial, SocketHandler } from '../../socket.ts'
 import { PROBE_HEADER, probeProof } from '../../wire/control.ts'
 
-/** The maximum size of a response that is read: its status line and the one header that counts. */
+/** The maximum size of a response that is read: its status line and the one header that matters. */
 const MAX_ANSWER_BYTES = 8_192
 
 /**
- * Probes the public side. Resolves to `true` if the server responded to the probe; `false` if anything else happened, or
- * nothing in time or before `over`. `dial`: the way that the client takes, so that a proxy on it is on the probe's way too.
+ * Probes the public URL. Resolves with `true` if the server responded to the probe; `false` otherwise, or if nothing
+ * came in time or before `over`. `dial` is the client's own, so that the probe uses the same proxy.
  */
 export async function probePublicSide(
   dial: Dial,
@@ -41,14 +42,14 @@ export async function probePublicSide(
   const request = `HEAD / HTTP/1.1\r\nHost: ${host}\r\n${PROBE_HEADER}: ${proof}\r\nConnection: close\r\n\r\n`
   dialled.then(
     socket => socket.write(new TextEncoder().encode(request)),
-    // Not reachable from here: that is what the caller wanted to know.
+    // The URL cannot be reached from here, which is the result.
     giveUp,
   )
   const head = (await answer).toLowerCase()
   clearTimeout(timer)
   over.removeEventListener('abort', giveUp)
   dialling.abort()
-  // A connection that opens late is not wanted any more; a dial that fails was reported above.
+  // Close a connection that opens late. A dial that fails was handled above.
   dialled.then(
     socket => socket.terminate(),
     () => {},
@@ -56,12 +57,12 @@ export async function probePublicSide(
   return head.startsWith('http/1.1 204') && head.includes(`\r\n${PROBE_HEADER}: ok\r\n`)
 }
 
-/** Hashes a text as the proofs of probes want it. */
+/** Returns the hash of a text in the form of probe proofs. */
 export function sha256(text: string): string {
   return createHash('sha256').update(text).digest('base64url')
 }
 
-/** Whether the first bytes for an app of HTTP/1.1 are a probe by the server. No visitor knows the proof. */
+/** Whether the first bytes for an HTTP/1.1 app are a probe by the server. No visitor knows the proof. */
 export function isServersProbe(first: Uint8Array | undefined, proof: string): boolean {
   const text = Buffer.from(first ?? []).toString('latin1')
   return text.startsWith('HEAD / ') && text.includes(`\r\n${PROBE_HEADER}: ${proof}\r\n`)
@@ -73,7 +74,7 @@ function addressOf(url: string, hostname: string): Address {
   return {
     host: hostname.replace(/^\[|\]$/g, ''),
     port: port === '' ? (isSecure ? 443 : 80) : Number(port),
-    // Whether the certificate is good is for visitors to judge; the question here is whether they get through.
+    // Visitors judge the certificate themselves. The probe only checks whether they get through.
     ...(isSecure && { tls: { serverName: hostname, verify: false } }),
   }
 }

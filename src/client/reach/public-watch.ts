@@ -1,17 +1,18 @@
-// Asks again and again whether visitors reach the tunnel: a proxy or a firewall in front of the server may change while both ends are well.
+// Probes the tunnel's public URL regularly: a proxy or firewall in front of the server may change while both ends
+// work.
 
 /** The watched client, and the receiver of reports. */
 export interface PublicWatchContext {
-  /** Whether the client reaches itself through its public URL; `undefined`: it cannot be notified. */
+  /** Probes the public URL. `undefined` if that is impossible for this tunnel. */
   probe(): Promise<boolean | undefined>
-  /** The connection to the server is up: without it there is nothing to prove, and the user knows. */
+  /** Whether the client is connected. Without a connection, nothing is probed, and the user knows. */
   isConnected(): boolean
   changed(isReachable: boolean): void
 }
 
 /** The time in milliseconds between probes: soon enough for a user who waits for a visitor. */
 export const DEFAULT_PROBE_INTERVAL_MS = 60_000
-/** The number of failures in a row that count: one lost probe says nothing. */
+/** The number of failures in a row before a report, because a single lost probe means nothing. */
 const FAILURES = 2
 
 export class PublicWatch {
@@ -26,7 +27,7 @@ export class PublicWatch {
     this.#everyMs = everyMs
   }
 
-  /** Begins, ends, or goes on. It keeps no process alive. */
+  /** Starts or stops the probes, or changes nothing. They do not keep the process alive. */
   set(isWanted: boolean): void {
     if (isWanted === (this.#timer !== undefined)) return
     clearInterval(this.#timer)

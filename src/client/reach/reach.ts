@@ -1,4 +1,4 @@
-// Whether a server takes a client with these options, before anything depends on it.
+// Checks whether a server accepts a client with these options, before anything depends on it.
 
 import { TunnelError } from '../../errors.ts'
 import { dial } from '../../sockets/dial.ts'
@@ -9,8 +9,9 @@ import { atEachServer, clientSettings } from '../settings.ts'
 import type { Environment } from '../tunnels/tunnel-settings.ts'
 
 /**
- * Dials the server, or the first of several that takes it, shows the token, and leaves again without a tunnel. Rejects with what `connect()` of a client rejects
- * with before it registers; not with `CLIENT_LIMIT`, which may be for the clients that are to leave.
+ * Connects to the server, or to the first of several that accepts it, shows the token, and leaves without a tunnel.
+ * Rejects with the errors of a client's `connect()` before registration, except `CLIENT_LIMIT`, which existing
+ * clients that will leave may cause.
  */
 export async function reach(
   options: TunnelClientOptions,

@@ -1,5 +1,5 @@
-// The files of a guard that outlive the process: the secret that signs its sessions and links, so that both outlive a restart,
-// and what `localtunnels link` needs to make and revoke links of a tunnel that runs in another process.
+// The files of a guard that outlive the process. They contain the secret that signs its sessions and links, and what
+// `localtunnels link` needs to make and revoke links of a tunnel that runs in another process.
 
 import { randomBytes } from 'node:crypto'
 import { readdir } from 'node:fs/promises'
@@ -7,7 +7,7 @@ import { join } from 'node:path'
 import { MAX_REVOKED } from '../../guard.ts'
 import { privatePath, readPrivate, writePrivate } from './private-json.ts'
 
-/** The guard of a tunnel with a name that its owner chose. */
+/** The guard of a tunnel whose owner chose its name. */
 export interface KeptGuard {
   readonly server: string
   readonly kind: string
@@ -16,7 +16,7 @@ export interface KeptGuard {
   readonly url: string
   readonly secret: string
   readonly hasLinks: boolean
-  /** Links revoked, the oldest first. */
+  /** The ids of revoked links, the oldest first. */
   readonly revoked: readonly string[]
 }
 
@@ -24,7 +24,7 @@ export class GuardFiles {
   readonly #folder: string
   readonly #server: string
 
-  /** Makes the files. `folder`: that of the user's state. */
+  /** Makes the files. `folder` is the user's state folder. */
   constructor(folder: string, server: string) {
     this.#folder = folder
     this.#server = server
@@ -42,13 +42,13 @@ export class GuardFiles {
     return { server: this.#server, kind, name, url: '', secret, hasLinks: false, revoked: [] }
   }
 
-  /** Rejects with the error of the file system. */
+  /** Writes the file. Rejects with the error of the file system. */
   keep(kept: KeptGuard): Promise<void> {
     return writePrivate(this.pathOf(kept.kind, kept.name), kept)
   }
 }
 
-/** All guards that are kept, for the command line. */
+/** Returns all stored guards, for the command line. */
 export async function allGuards(
   folder: string,
 ): Promise<readonly { readonly path: string; readonly kept: KeptGuard }[]> {
@@ -61,7 +61,7 @@ export async function allGuards(
   return (await Promise.all(all)).flat()
 }
 
-/** Revokes a link: the client that runs sees the change. */
+/** Revokes a link in the file. A running client sees the change. */
 export function revokeIn(path: string, kept: KeptGuard, id: string): Promise<void> {
   const revoked = [...kept.revoked.filter(one => one !== id), id].slice(-MAX_REVOKED)
   return writePrivate(path, { ...kept, revoked })
@@ -69,7 +69,7 @@ export function revokeIn(path: string, kept: KeptGuard, id: string): Promise<voi
 
 const guardFolder = (folder: string): string => join(folder, 'guards')
 
-/** Returns `undefined` for any other file: a new secret is made up, and the sessions of the old one end. */
+/** Reads a guard. `undefined` for an invalid file: then a new secret is made, and sessions of the old one end. */
 export async function readGuard(path: string): Promise<KeptGuard | undefined> {
   const kept = path.endsWith('.json') ? await readPrivate(path) : undefined
   return isKept(kept) ? kept : undefined
@@ -77,7 +77,7 @@ export async function readGuard(path: string): Promise<KeptGuard | undefined> {
 
 function isKept(value: unknown): value is KeptGuard {
   if (typeof value !== 'object' || value === null) return false
-  const { server, kind, name, url, secret, hasLinks, revoked } = value as Partial<Record<string, unknown>> // an object, as just seen
+  const { server, kind, name, url, secret, hasLinks, revoked } = value as Partial<Record<string, unknown>> // an object, as checked above
   const isText = (one: unknown) => typeof one === 'string'
   return (
     [server, kind, name, url].every(isText) &&

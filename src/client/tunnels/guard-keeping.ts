@@ -1,4 +1,4 @@
-// The guard of one tunnel and its file: the secret comes from there, and so do links that another process revokes.
+// Connects the guard of one tunnel with its file, which has the secret and the links that another process revoked.
 
 import type { TunnelError } from '../../errors.ts'
 import type { OwnGuard } from '../../own-guard.ts'
@@ -7,9 +7,9 @@ import { stateUnwritable } from './resume-files.ts'
 
 /** The operations of the tunnel that a stored guard needs. */
 export interface GuardKeepingOwner {
-  /** Links were revoked somewhere else: the server is to know. */
+  /** Called when another process revoked links: the server needs the new guard. */
   revoked(): void
-  /** The file cannot be used; the tunnel goes on. */
+  /** Called when the file cannot be used. The tunnel continues. */
   failed(error: TunnelError): void
 }
 
@@ -31,16 +31,16 @@ export class GuardKeeping {
     this.#owner = owner
   }
 
-  /** Begins, before the guard is used for the first time. */
+  /** Reads the file, before the guard is first used. */
   async begin(): Promise<void> {
     if (this.#kept !== undefined) return
     this.#kept = await this.#files.find(this.#kind, this.#name)
     this.#guard.adopt(this.#kept.secret, this.#kept.revoked)
   }
 
-  /** The tunnel is live under this name, at this URL. */
+  /** Called when the tunnel is granted under this name, at this URL. */
   async granted(name: string, url: string): Promise<void> {
-    // The links of another client with this name are not ours.
+    // Links of another client with this name do not belong to this one.
     if (name !== this.#name) return
     this.#isResting = false
     const before = this.#kept
@@ -55,7 +55,7 @@ export class GuardKeeping {
     if (this.#kept?.url) await this.#write({ ...this.#kept, revoked: this.#guard.revoked })
   }
 
-  /** Called when there is no connection: revocations are read with the next one. */
+  /** Called when there is no connection. The next one reads revocations again. */
   rest(): void {
     this.#isResting = true
     this.#watch?.stop()

@@ -1,4 +1,4 @@
-// Asks an origin again and again whether it is well, and says when that changes.
+// Checks an origin regularly, and reports when its health changes.
 
 import { TunnelError } from '../../errors.ts'
 import { ResponseReader } from '../../http/message-reader.ts'
@@ -6,13 +6,10 @@ import type { Scheduler } from '../../session/scheduler.ts'
 import type { Socket, SocketHandler } from '../../socket.ts'
 import type { Origin } from '../origins/origin.ts'
 
-/** The settings of a check, with all defaults. */
 export interface HealthSettings {
   readonly kind: 'tcp' | 'http'
-  /** The path and host of the check. */
   readonly path: string
   readonly host: string
-  /** The app speaks HTTP/2. */
   readonly isHttp2?: boolean
   readonly intervalMs: number
   readonly timeoutMs: number
@@ -20,34 +17,38 @@ export interface HealthSettings {
   readonly unhealthyAfter: number
 }
 
-/** The request and reader of one `http` check. */
+/** The request and the response reader of one `http` check. */
 export interface HealthProbe {
   readonly bytes: Uint8Array
-  /** The next bytes of the app: status of the final response; 0 when it has not come, -1 when it is invalid. */
+  /**
+   * Reads the next bytes of the app. Returns the status of the final response; 0 before it came; -1 if it is invalid.
+   */
   read(piece: Uint8Array): number
-  /** The fault of an invalid response. */
   readonly fault: string
 }
 
-/** Makes a probe. `head`: the request as HTTP/1.1 has it. `isSecure`: it uses TLS. */
+/** Makes a probe. `head`: the request as HTTP/1.1 text. `isSecure`: it uses TLS. */
 export type Probing = (head: string, isSecure: boolean) => HealthProbe
 
 /** Called when the verdict changes; `error` says why the origin is unhealthy. */
 export type HealthChanged = (isHealthy: boolean, error?: TunnelError) => void
 
-/** The head of a response; what follows is not read. */
+/** The limits of the response head. The rest of the response is not read. */
 const HEAD_LIMITS = { maxHeadBytes: 65_536, maxHeaderCount: 200, isOption: false }
 
 export class HealthCheck {
-  /** The verdict: healthy until the first check shows the opposite. */
+  /** Whether the origin is healthy. True until a check fails. */
   isHealthy = true
   readonly #origin: Origin
   readonly #settings: HealthSettings
   readonly #scheduler: Scheduler
   readonly #changed: HealthChanged
-  /** Checks in a row whose outcome was not the verdict. */
+  /** The number of checks in a row whose result differs from `isHealthy`. */
   #against = 0
-  /** The first check decides alone: an app that is down at the start should get no visitors in the meantime. */
+  /**
+   * Whether the next check is the first, which alone decides: an app that is down at the start should get no
+   * visitors.
+   */
   #isFirst = true
   #stop: (() => void) | undefined
   readonly #loadHttp2: (() => Promise<Probing>) | undefined
@@ -68,12 +69,12 @@ export class HealthCheck {
     this.#changed = changed
   }
 
-  /** Asks at once, and then again and again. */
+  /** Checks at once, and then regularly. */
   start(): void {
     if (this.#stop === undefined) this.#ask()
   }
 
-  /** Asks no more. After another `start` the first check decides alone again. */
+  /** Stops the checks. After another `start`, the first check alone decides again. */
   stop(): void {
     this.#stop?.()
     this.#stop = undefined
@@ -86,7 +87,7 @@ export class HealthCheck {
     const { kind, isHttp2 } = this.#settings
     if (kind === 'http' && isHttp2 === true && this.#probeHttp2 === undefined) return this.#load()
     this.#stop = ask(this.#origin, this.#settings, this.#probeHttp2 ?? probe, this.#scheduler, error => {
-      // One check at a time, so that a slow app is not asked by more and more of them.
+      // One check at a time, so that a slow app does not get more and more of them.
       this.#stop = this.#scheduler.after(intervalMs, () => this.#ask())
       this.#judge(error)
     })
@@ -121,9 +122,7 @@ export class HealthCheck {
   }
 }
 
-/**
- * Makes one check. `done` is called once, unless the function returned is called before.
- */
+/** Makes one check. `done` is called once, unless the returned function is called first. */
 function ask(
   origin: Origin,
   { kind, path, host, timeoutMs }: HealthSettings,
@@ -179,7 +178,7 @@ function ask(
   return stop
 }
 
-/** The same as text of HTTP/1.1. */
+/** Makes the probe of an HTTP/1.1 app. */
 function probe(head: string, _isSecure: boolean): HealthProbe {
   const answer = new ResponseReader(true)
   return {

@@ -1,7 +1,7 @@
-// One tunnel of a client, from what it asks for to what it was granted last.
+// One tunnel of a client, from its options to its last grant.
 
 import { deferred } from '../../deferred.ts'
-import { TunnelError } from '../../errors.ts'
+import { optionInvalid, TunnelError } from '../../errors.ts'
 import { eventLoop } from '../../event-loop.ts'
 import type { LinkOptions } from '../../guard.ts'
 import { alternativeNames, isValidSubdomain } from '../../names.ts'
@@ -19,7 +19,10 @@ import type { Tunnel } from './tunnel.ts'
 import type { TunnelSettings } from './tunnel-settings.ts'
 import type { WantedTunnels } from './wanted-tunnels.ts'
 
-/** Codes that end reconnecting. Not SERVER_REFUSED: some proxies return 404 while the server behind them restarts. */
+/**
+ * The codes that end reconnecting. SERVER_REFUSED is not among them: some proxies return 404 while the server behind
+ * them restarts.
+ */
 const REFUSED_FOR_GOOD: ReadonlySet<string> = new Set([
   'TOKEN_REFUSED',
   'TOKEN_EXPIRED',
@@ -30,28 +33,30 @@ const REFUSED_FOR_GOOD: ReadonlySet<string> = new Set([
   'KIND_REFUSED',
   'GUARD_UNAVAILABLE',
   'FEATURE_UNSUPPORTED',
-  // Trying a wrong password again and again locks accounts.
+  // Repeating a wrong password locks accounts.
   'PROXY_AUTH_REFUSED',
 ])
 
 export class OwnTunnel implements Tunnel {
   readonly settings: TunnelSettings
   readonly parts: readonly TunnelPart[]
-  /** The settings with parts before its origins. */
+  /** The settings, with parts before the origins. */
   readonly #wrapped: TunnelSettings
-  /** Resolves with the first grant; rejects with the refusal that came instead. */
+  /** Resolves with the first grant. Rejects if the tunnel is refused instead. */
   readonly #ready = deferred()
   readonly #owner: WantedTunnels
   readonly #health: HealthCheck | undefined
   /** The stored guard, whose sessions and links outlive the process. */
   readonly #keeping: GuardKeeping | undefined
-  /** The connection that granted it last. */
+  /** The connection that granted the tunnel last. */
   #connection: Connection | undefined
-  /** The name and secret of a client that was killed, until the server has responded: an attempt may end without a response. */
+  /**
+   * The name and secret that a killed client left, until the server has responded. An attempt may end without a
+   * response.
+   */
   #left: { readonly holding: Holding; readonly resume: string } | undefined
-  /** The last grant, by whatever connection. */
+  /** The last grant, on any connection. */
   registration: Registration | undefined
-  /** Whether the connection there is now has granted it. */
   isRegistered = false
   isClosed = false
   readonly #over = new AbortController()
@@ -63,7 +68,7 @@ export class OwnTunnel implements Tunnel {
     this.#wrapped = wrapped
     this.#owner = owner
     if (settings.health?.isHttp2 === true && owner.parts.loadHttp2Probing === undefined)
-      throw new TunnelError('OPTION_INVALID', 'This client has no health checks of apps that speak HTTP/2.')
+      throw optionInvalid('This client has no health checks of apps that speak HTTP/2.')
     this.#health =
       settings.health &&
       new HealthCheck(
@@ -91,7 +96,7 @@ export class OwnTunnel implements Tunnel {
     settings.useDial?.(count => {
       if (this.isRegistered) this.#connection?.dial?.(this.granted, count)
     })
-    // Callers that wait get the rejection; without one it is not an unhandled rejection.
+    // Waiting callers get the rejection. Without any, it would be an unhandled rejection.
     this.#ready.promise.catch(() => {})
   }
 
@@ -119,7 +124,7 @@ export class OwnTunnel implements Tunnel {
     return this.settings.origin.droppedDatagrams ?? 0
   }
 
-  /** Throws `STATE_INVALID` before there is one. */
+  /** The last grant. Throws `STATE_INVALID` before the first. */
   get granted(): Registration {
     if (this.registration !== undefined) return this.registration
     throw new TunnelError('STATE_INVALID', 'The client is not registered yet.')
@@ -153,13 +158,13 @@ export class OwnTunnel implements Tunnel {
       await this.#connection?.guard?.(this.registration, this.settings)
   }
 
-  /** The name for messages, also before the grant. */
+  /** The name of the tunnel for messages, also before the grant. */
   get label(): string {
     const { kind, name, port, origin } = this.settings
     return `${kind} ${this.registration?.name ?? name ?? port ?? ''} → ${origin.label}`
   }
 
-  /** Asks for what it had, otherwise for what it wishes, otherwise for something like it. Rejects with the refusal. */
+  /** Requests the name that it had, otherwise the wished one, otherwise a similar one. Rejects with the refusal. */
   async register(connection: Connection): Promise<void> {
     const { settings } = this
     const { name = settings.name, port = settings.port, resume } = this.registration ?? {}
@@ -179,7 +184,7 @@ export class OwnTunnel implements Tunnel {
     this.isRegistered = true
     this.#connection = connection
     if (this.#owner.resumes !== undefined && !isOldSecret) await this.#keepResume(registration)
-    // Closed in the meantime: the caller does not know of what was granted.
+    // Closed during the request, so the caller does not know about the grant.
     if (this.isClosed) {
       void this.dropResume()
       return connection.release(registration)
@@ -188,12 +193,12 @@ export class OwnTunnel implements Tunnel {
     this.#ready.resolve()
     // The tunnel was revoked or lost while the secret was written.
     if (!this.isRegistered || this.#connection !== connection) return
-    // The server keeps the last report, and may be another one now.
+    // The server keeps only the last report, and may be another server now.
     this.#tellHealth()
     this.#health?.start()
   }
 
-  /** Stops checks of its origin until it is granted again. */
+  /** Stops the health checks until the tunnel is granted again. */
   rest(): void {
     this.#health?.stop()
     this.#keeping?.rest()
@@ -205,7 +210,7 @@ export class OwnTunnel implements Tunnel {
       this.#connection?.health(this.granted, this.#health.isHealthy)
   }
 
-  /** Whether there is no use in asking again. */
+  /** Whether requesting again cannot help. */
   isRefusedForGood({ code }: TunnelError): boolean {
     return REFUSED_FOR_GOOD.has(code) || (this.settings.isExact === true && code === 'NAME_TAKEN')
   }
@@ -216,7 +221,7 @@ export class OwnTunnel implements Tunnel {
     if (holding !== undefined) await this.#owner.resumes?.drop(holding)
   }
 
-  /** Rejects the waiting callers: it will not be granted. */
+  /** Rejects waiting callers, because the tunnel will not be granted. */
   refuse(error: unknown): void {
     this.#ready.reject(error)
   }
@@ -234,7 +239,7 @@ export class OwnTunnel implements Tunnel {
     await this.close()
   }
 
-  /** Registers with the proof of its holder: of this run, or of one that was killed. */
+  /** Registers with the secret of an earlier grant: of this run, or of a killed one. */
   async #ask(
     connection: Connection,
     name: string | undefined,
@@ -279,7 +284,10 @@ export class OwnTunnel implements Tunnel {
     }
   }
 
-  /** Returns what the next start also requests: no made-up name, no port that the server chose, and nothing of a pool. */
+  /**
+   * Returns the name that the next start also requests. `undefined` for a made-up name, a port that the server chose,
+   * and a pool.
+   */
   #holdingOf(what: {
     readonly name?: string | undefined
     readonly port?: number | undefined
@@ -289,7 +297,7 @@ export class OwnTunnel implements Tunnel {
     if (registersAs === 'private') return { kind: registersAs, name: own.replace(':', '-') }
     if (kind === 'tcp' || kind === 'udp')
       return port === undefined || what.port !== port ? undefined : { kind, name: `${port}` }
-    // A name that the server grants becomes part of a path.
+    // The name becomes part of a path, and the server granted it.
     const { name = '' } = what
     return isNamed && isValidSubdomain(name) ? { kind, name } : undefined
   }
@@ -297,7 +305,7 @@ export class OwnTunnel implements Tunnel {
   async #registerElse(connection: Connection, error: unknown): Promise<Registration> {
     const { settings } = this
     const { name = settings.name } = this.registration ?? {}
-    // A pool is about one name: clients that ask for it must not end up under several.
+    // All clients of a pool must get the same name.
     const isPooled = settings.pool !== undefined
     const mayBeAnother = settings.kind === 'http' && !isPooled && settings.isExact !== true
     if (isCode(error, 'NAME_TAKEN') && name !== undefined && mayBeAnother) {
@@ -305,13 +313,13 @@ export class OwnTunnel implements Tunnel {
         try {
           return await this.#ask(connection, alternative, undefined, undefined)
         } catch (another) {
-          // A token for one name alone does not open the others: that the one is taken is what to say.
+          // A token for a single name does not allow others. The error to report is that the name is in use.
           if (isCode(another, 'NOT_ALLOWED')) throw error
           if (!isCode(another, 'NAME_TAKEN')) throw another
         }
       }
     }
-    // The port that it had is gone, but any will do.
+    // The earlier port is in use, but any other port will do.
     if (
       isCode(error, 'PORT_TAKEN') &&
       settings.port === undefined &&
@@ -319,7 +327,7 @@ export class OwnTunnel implements Tunnel {
       this.registration !== undefined
     )
       return connection.register(this.#wrapped, { name: undefined, port: undefined, resume: undefined })
-    // A range of ports is several tunnels: the message names the port of this one.
+    // A range of ports consists of several tunnels, so the message names this one's port.
     if (isCode(error, 'PORT_TAKEN') && settings.port !== undefined)
       throw new TunnelError('PORT_TAKEN', `The public port ${settings.port} is in use on the server.`, {
         cause: error,

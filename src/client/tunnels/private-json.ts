@@ -1,11 +1,12 @@
-// Small JSON files with secrets, one for each server and name: readable and writable by this user alone, and never seen half written.
+// Small JSON files with secrets, one for each server and name. Only this user can read and write them, and no reader
+// sees one half written.
 
 import { createHash, randomUUID } from 'node:crypto'
 import { constants } from 'node:fs'
 import { mkdir, open, rename, rm } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 
-/** The flags to open a file: opening a FIFO otherwise waits for a writer. Windows has no such flag. */
+/** The flags for opening a file. Otherwise opening a FIFO waits for a writer. Windows has no such flag. */
 const READ_NOW = constants.O_RDONLY | (constants.O_NONBLOCK ?? 0)
 
 export function privatePath(folder: string, server: string, kind: string, name: string): string {
@@ -13,7 +14,7 @@ export function privatePath(folder: string, server: string, kind: string, name: 
   return join(folder, `${kind}-${name}-${digest}.json`)
 }
 
-/** Returns the content; `undefined` if there is no JSON, or none that only this user could have written and read. */
+/** Returns the content. `undefined` if the file is not JSON, or another user could have written or read it. */
 export async function readPrivate(path: string): Promise<unknown> {
   const file = await open(path, READ_NOW).catch(() => undefined)
   try {
@@ -29,10 +30,11 @@ export async function readPrivate(path: string): Promise<unknown> {
   }
 }
 
-/** Rejects with the error of the file system. */
+/** Writes the file. Rejects with the error of the file system. */
 export async function writePrivate(path: string, value: object): Promise<void> {
   await mkdir(dirname(path), { recursive: true, mode: 0o700 })
-  // Writes next to the file and then replaces it: a reader never sees half a file, and the mode is right from the first byte on.
+  // Writes a new file and then replaces the old one: no reader sees half a file, and the mode is right from the first
+  // byte.
   const draft = `${path}.${randomUUID()}`
   try {
     const file = await open(draft, 'wx', 0o600)

@@ -1,7 +1,8 @@
-// Resume secrets on disk, so that a client that was killed gets its name back: a small file for each server and name.
+// Resume secrets on disk, with which a client gets its name back after it was killed: a small file for each server
+// and name.
 //
-// A file names the process that holds the name. Only when that process is gone may another one show the secret: the server
-// would give it the name at once, however alive the holder is.
+// A file names the process that has the name. Only when that process is gone may another one use the secret, because
+// the server would give it the name at once, even if the first client is alive.
 
 import { mkdir, readFile, rmdir, stat, unlink } from 'node:fs/promises'
 import { hostname } from 'node:os'
@@ -9,11 +10,11 @@ import { TunnelError } from '../../errors.ts'
 import type { GrantedKind } from '../../wire/tunnel-kind.ts'
 import { privatePath, readPrivate, writePrivate } from './private-json.ts'
 
-/** A process that died while it changed a file leaves its lock: changing takes milliseconds. */
+/** The age in milliseconds of a lock that a dead process left. A change takes milliseconds. */
 const STALE_LOCK_MS = 5_000
 const LOCK_PAUSE_MS = 10
 
-/** The object of a secret: a name, or a port as text; with `acme` orders of a server. */
+/** What a secret is for: a name, or a port as text; with `acme`, the certificate orders of a server. */
 export interface Holding {
   readonly kind: GrantedKind | 'acme'
   readonly name: string
@@ -21,9 +22,9 @@ export interface Holding {
 
 interface Owner {
   readonly pid: number
-  /** The time when the process started, in the system's form. Empty if unknown. A pid alone is used again. */
+  /** The time when the process started, in the system's form. Empty if unknown. Needed because pids are reused. */
   readonly startedAt: string
-  /** A pid means nothing on another machine, or in another container. */
+  /** The machine. A pid has no meaning on another machine, or in another container. */
   readonly host: string
 }
 
@@ -31,7 +32,7 @@ interface Kept extends Owner {
   readonly resume: string
 }
 
-/** The files that a client of this process holds. */
+/** The files that clients of this process have. */
 const heldHere = new Set<string>()
 
 export class ResumeFiles {
@@ -40,17 +41,17 @@ export class ResumeFiles {
   /** The names and ports of this client. */
   readonly #held = new Set<string>()
 
-  /** Makes the files. `server`: as `serverOrigin` spells it. */
+  /** Makes the files. `server` is in the form of `serverOrigin`. */
   constructor(folder: string, server: string) {
     this.#folder = folder
     this.#server = server
   }
 
-  /** The secret that a process has left which is gone; it is this one's from now on. `undefined`: there is none. */
+  /** Takes the secret that a dead process left. `undefined` if there is none. */
   async take(holding: Holding): Promise<string | undefined> {
     const path = this.#pathOf(holding)
     if (this.#held.has(path)) return undefined
-    // The usual case costs no lock.
+    // The usual case needs no lock.
     if ((await readKept(path)) === undefined) return undefined
     const unlock = await lock(path)
     if (unlock === undefined) return undefined
@@ -64,7 +65,7 @@ export class ResumeFiles {
     }
   }
 
-  /** The server has granted it to this client. Rejects with the error of the file system. */
+  /** Stores the secret after a grant. Rejects with the error of the file system. */
   async keep(holding: Holding, resume: string): Promise<void> {
     await this.#write(this.#pathOf(holding), resume)
   }
@@ -77,11 +78,11 @@ export class ResumeFiles {
     const kept = await readKept(path)
     // Another client may have the name by now.
     if (kept === undefined || !isOwn(kept, await ownerHere()) || heldHere.has(path)) return
-    // Gone already, or in a folder that is: there is nothing to keep secret.
+    // Already gone, possibly with its folder: no secret is left.
     await unlink(path).catch(() => {})
   }
 
-  /** The client ends without having returned what it still has: the next one may take it. */
+  /** Called when the client ends without having released its names: the next one may take them. */
   leave(): void {
     for (const path of this.#held) heldHere.delete(path)
     this.#held.clear()
@@ -99,7 +100,9 @@ export class ResumeFiles {
   }
 }
 
-/** Returns `undefined` for any other file: the client then requests the name without a secret, as the first time. */
+/**
+ * Reads a file. `undefined` if it is invalid: the client then requests the name without a secret, as the first time.
+ */
 async function readKept(path: string): Promise<Kept | undefined> {
   const kept = await readPrivate(path)
   return isKept(kept) ? kept : undefined
@@ -107,7 +110,7 @@ async function readKept(path: string): Promise<Kept | undefined> {
 
 function isKept(value: unknown): value is Kept {
   if (typeof value !== 'object' || value === null) return false
-  const { resume, pid, startedAt, host } = value as Partial<Record<string, unknown>> // an object, as just seen
+  const { resume, pid, startedAt, host } = value as Partial<Record<string, unknown>> // an object, as checked above
   return (
     typeof resume === 'string' &&
     typeof pid === 'number' &&
@@ -125,8 +128,8 @@ async function ownerHere(): Promise<Owner> {
 }
 
 /**
- * Whether the owner is alive. In doubt, yes: the wrong yes costs this client its name (it gets `name-2`), the wrong no costs a
- * live client its tunnel.
+ * Whether the owner is alive, assumed in doubt: a wrong yes costs this client its name (it gets `name-2`), a wrong no
+ * costs a live client its tunnel.
  */
 async function isAlive(owner: Owner, path: string): Promise<boolean> {
   const { pid, startedAt, host } = owner
@@ -135,7 +138,7 @@ async function isAlive(owner: Owner, path: string): Promise<boolean> {
   try {
     process.kill(pid, 0)
   } catch (error) {
-    // EPERM: it is there, and another user's.
+    // EPERM: the process exists, and belongs to another user.
     return !(error instanceof Error && 'code' in error && error.code === 'ESRCH')
   }
   const start = await startOf(pid)
@@ -143,24 +146,28 @@ async function isAlive(owner: Owner, path: string): Promise<boolean> {
 }
 
 /**
- * Returns the start time of a process on Linux. `undefined` on other systems, and for a process that is gone but for its entry
- * (a zombie).
+ * Returns the start time of a process on Linux. `undefined` on other systems, and for a process that has ended (a
+ * zombie).
  */
 async function startOf(pid: number): Promise<string | undefined> {
   const text = await readFile(`/proc/${pid}/stat`, 'utf8').catch(() => '')
-  // Behind the name, which may hold blanks and brackets: the state, and as the twentieth the start in ticks since boot.
+  // After the name, which may contain blanks and brackets, come the state and, as the twentieth field, the start in
+  // ticks since boot.
   const fields = text.slice(text.lastIndexOf(')') + 2).split(' ')
   return fields[0] === 'Z' || fields[0] === 'X' ? undefined : fields[19]
 }
 
-/** Keeps other processes from taking this file. Resolves with the function that unlocks it; `undefined`: another has it. */
+/**
+ * Locks a file against other processes. Resolves with the function that unlocks it. `undefined` if another process
+ * has the lock.
+ */
 async function lock(path: string): Promise<(() => Promise<void>) | undefined> {
   const folder = `${path}.lock`
   const endAt = performance.now() + STALE_LOCK_MS
   while (performance.now() < endAt) {
     try {
       await mkdir(folder, { mode: 0o700 })
-      return () => rmdir(folder).catch(() => {}) // broken by another as stale: then it is theirs
+      return () => rmdir(folder).catch(() => {}) // if another process broke it as stale, the lock is theirs
     } catch (error) {
       if (!(error instanceof Error && 'code' in error && error.code === 'EEXIST')) return undefined
     }
@@ -171,7 +178,7 @@ async function lock(path: string): Promise<(() => Promise<void>) | undefined> {
   return undefined
 }
 
-/** The error event of a tunnel whose secrets cannot be saved. The tunnel itself continues. */
+/** Returns the error event of a tunnel whose secret cannot be saved. The tunnel itself continues. */
 export const stateUnwritable = (cause: unknown): TunnelError =>
   new TunnelError(
     'STORE_FAILED',

@@ -1,6 +1,6 @@
-// One tunnel in its form for the registration, with the common options of all kinds.
+// One tunnel in the form for registration, with the options that all kinds have in common.
 
-import { TunnelError } from '../../errors.ts'
+import { optionInvalid, TunnelError } from '../../errors.ts'
 import type { GuardOptions } from '../../guard.ts'
 import { generateSubdomain, isValidSubdomain, slugOf } from '../../names.ts'
 import { checkNames, whole } from '../../option-names.ts'
@@ -25,61 +25,61 @@ export type Environment = Readonly<Record<string, string | undefined>>
 
 interface AppSettings {
   readonly origin: Origin
-  /** The Host that the app gets. Default: that of its visitors. */
+  /** The Host header that the app gets. Default: the visitor's. */
   readonly hostHeader?: string | undefined
-  /** The options of this app for the parts of the server. */
+  /** The options of this app for the server's parts. */
   readonly wishes?: Wishes
 }
 
-/** Requests below a path, and where they go. */
+/** A path and the origin for requests below it. */
 export interface RouteSettings extends AppSettings {
   readonly path: string
-  /** The given options, for parts. */
+  /** The options as the user gave them, for parts. */
   readonly options: RouteOptions
-  /** The HTTP/2 that its app speaks. */
+  /** The HTTP/2 that the route's app speaks. */
   readonly protocol?: 'h2c' | 'h2'
 }
 
 export interface TunnelSettings extends AppSettings {
   readonly kind: TunnelKind
-  /** The name to request, of `http` and `tls`, or the name of a private service, such as `tcp:db`. */
+  /** The name to request for `http` and `tls`, or of a private service, such as `tcp:db`. */
   readonly name: string | undefined
   /** The name of a private service, which has no public address. */
   readonly privateName?: string | undefined
   /** The kind under which the server knows it. Default: its own kind. */
   readonly registersAs?: 'private' | 'connect'
-  /** Receives the function that asks the server for streams, of the end of a private service. */
+  /** Gets the function that asks the server for streams, at the connecting end of a private service. */
   readonly useDial?: (dial: (count: number) => void) => void
-  /** The public port to request, of `tcp` and `udp`. `undefined` for any. */
+  /** The public port to request for `tcp` and `udp`. `undefined` for any. */
   readonly port: number | undefined
-  /** The token instead of the connection's. */
+  /** The token in place of the connection's. */
   readonly token: string | undefined
-  /** The PROXY header before each connection to the origin, of a `tcp` or `tls` tunnel. */
+  /** The version of the PROXY header before each connection to the origin of a `tcp` or `tls` tunnel. */
   readonly proxyProtocol: 1 | 2 | undefined
   /** The routes of an `http` tunnel, in the order of their numbers. */
   readonly routes: readonly RouteSettings[]
-  /** Whether names below belong to it, of an `http` or `tls` tunnel. */
+  /** Whether names below an `http` or `tls` tunnel belong to it. */
   readonly isWildcard: boolean
-  /** The name was wished for, and not made up here. */
+  /** Whether the user asked for the name, rather than this client making it up. */
   readonly isNamed?: boolean
-  /** Whether no other name will do. */
+  /** Whether another name is not acceptable. */
   readonly isExact?: boolean
-  /** The names below it that may have certificates. */
+  /** The names below the tunnel that may have certificates. */
   readonly hosts?: readonly string[]
   /** The custom domains of an `http` or `tls` tunnel. */
   readonly hostNames?: readonly string[]
   /** The HTTP/2 that the app of an `http` tunnel speaks. */
   readonly protocol?: 'h2c' | 'h2'
-  /** The webhooks that the server stores while no client is there. */
+  /** The webhooks that the server stores while no client is connected. */
   readonly inbox?: InboxWish
-  /** The kind of its pool, if it shares its name or port. */
+  /** How the pool distributes visitors, if the name or port is shared. */
   readonly pool: Affinity | undefined
   /** The response that a visitor gets, with `all`. */
   readonly poolResponse?: PoolResponse
-  /** The name that this client gives itself, with `all`. */
+  /** The name that this client chose for itself, with `all`. */
   readonly poolLabel?: string
   readonly health: HealthSettings | undefined
-  /** The given options of an `http` tunnel, for parts. */
+  /** The options of an `http` tunnel as given, for parts. */
   readonly options?: HttpTunnelOptions
   readonly guard?: OwnGuard | undefined
 }
@@ -107,8 +107,7 @@ export function hostNamesOf(given: readonly string[] = []): Pick<TunnelSettings,
   if (given.length === 0) return {}
   const hostNames = [...new Set(given.map(host => host.toLowerCase().replace(/\.$/, '')))]
   if (isHostNames(hostNames)) return { hostNames }
-  throw new TunnelError(
-    'OPTION_INVALID',
+  throw optionInvalid(
     `hosts must be at most ${MAX_HOST_NAMES} hosts such as www.customer.example, not ${given.join(', ').slice(0, 200)}.`,
   )
 }
@@ -121,9 +120,9 @@ export function healthOf(options: HealthOptions, origin: Origin, hostHeader?: st
   checkNames(options, HEALTH_NAMES, 'health')
   const { path = '/', kind = options.path === undefined ? 'tcp' : 'http' } = options
   if (kind !== 'tcp' && kind !== 'http')
-    throw new TunnelError('OPTION_INVALID', `health.kind must be tcp or http, not "${String(kind)}".`)
+    throw optionInvalid(`health.kind must be tcp or http, not "${String(kind)}".`)
   if (!/^\/[\x21-\x22\x24-\x7e]{0,1023}$/.test(path))
-    throw new TunnelError('OPTION_INVALID', `health.path: "${path}" is not a path such as /health.`)
+    throw optionInvalid(`health.path: "${path}" is not a path such as /health.`)
   return {
     kind,
     path,
@@ -142,11 +141,11 @@ export function affinityOf(
   if (pool === undefined || pool === false) return undefined
   const affinity = pool === true ? 'none' : pool.affinity
   if (known.includes(affinity)) return affinity
-  throw new TunnelError('OPTION_INVALID', `pool.affinity: "${affinity}" is none of ${known.join(', ')}.`)
+  throw optionInvalid(`pool.affinity: "${affinity}" is none of ${known.join(', ')}.`)
 }
 
-/** Checks a token, which is sent in a header: anything else would be refused for a reason that the user does not see. */
+/** Checks a token, which is sent in a header. An invalid one would be refused for a reason that the user cannot see. */
 export function checkToken(token: string | undefined): string | undefined {
   if (token === undefined || /^[\x21-\x7e]{1,8192}$/.test(token)) return token
-  throw new TunnelError('OPTION_INVALID', 'A token must be visible ASCII without spaces, and not empty.')
+  throw optionInvalid('A token must be visible ASCII without spaces, and not empty.')
 }

@@ -15,20 +15,20 @@ export interface Tunnel extends AsyncDisposable, Watchable {
   /** The public port of a TCP or UDP tunnel; `undefined` for the others. */
   readonly port: number | undefined
   /**
-   * Responses of a UDP service that were dropped so far, because the server or the way there could not take them fast enough. 0
-   * for the other kinds. The server's own drops are in its `droppedDatagramsByTunnel`.
+   * The number of a UDP service's responses that were dropped, because the server or the path to it was too slow. 0
+   * for other kinds. The server's own drops are in its `droppedDatagramsByTunnel`.
    */
   readonly droppedDatagrams: number
   /**
-   * A link that lets its holder visit, for a tunnel whose guard has `links`. Throws `STATE_INVALID` without one, and
-   * `OPTION_INVALID`. Pass the `id` to `revokeLink`.
+   * Makes a link that lets its holder visit, for a tunnel whose guard has `links`. Throws `STATE_INVALID` without
+   * one, and `OPTION_INVALID`. Pass the `id` to `revokeLink`.
    */
   link(options?: LinkOptions): { readonly url: string; readonly id: string }
-  /** Revokes a link: it, the sessions that it started, and the tunnel's open WebSockets end at once. */
+  /** Revokes a link. The link, sessions that it started, and the tunnel's open WebSockets end at once. */
   revokeLink(id: string): Promise<void>
   /**
-   * Gives the name or the port back: it is free at once. Open requests may finish for up to the client's `drainTimeoutMs`; the
-   * client's other tunnels go on.
+   * Releases the name or port, which is free at once. Open requests may finish for up to the client's
+   * `drainTimeoutMs`; the client's other tunnels continue.
    */
   close(): Promise<void>
 }

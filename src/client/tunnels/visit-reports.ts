@@ -1,4 +1,4 @@
-// The server's reports of visitors on one connection, as events of the client, and for its parts.
+// Turns the server's reports of visitors on one connection into events of the client, and passes them to its parts.
 
 import type {
   ConnectionEvents,
@@ -9,9 +9,8 @@ import type {
 } from '../carriers/connection.ts'
 import type { Part, ReportsFollower } from '../contracts/part.ts'
 import type { TunnelClientEvents } from '../options.ts'
-import { UnderWay } from './under-way.ts'
 
-/** Ids of a connection lie below this: the server counts from 1 on each. */
+/** The bound of a connection's ids, which the server counts from 1. */
 export const IDS_OF_A_CONNECTION: number = 2 ** 32
 
 /** The events that a connection's reports become. */
@@ -34,7 +33,7 @@ export class VisitReports {
   readonly #owner: ReportsOwner
   readonly #requests = new UnderWay<RequestSeen>()
   readonly #visitors = new UnderWay<VisitorSeen>()
-  /** Requests that the server counts instead of reporting them. */
+  /** The number of requests in progress that the server counts without reporting them. */
   #unreported = 0
 
   constructor(firstId: number, owner: ReportsOwner) {
@@ -42,7 +41,7 @@ export class VisitReports {
     this.#owner = owner
   }
 
-  /** The part of a connection's events that is about visitors. */
+  /** The connection events that concern visitors. */
   get events(): Pick<ConnectionEvents, VisitReport> {
     const first = this.#firstId
     return {
@@ -59,7 +58,7 @@ export class VisitReports {
     }
   }
 
-  /** The connection is lost, and the server reports no end of what was in progress. */
+  /** Called when the connection is lost: reports the end of every request in progress, which the server cannot. */
   lost(): void {
     const error = 'CARRIER_LOST'
     for (const { id, durationMs } of this.#requests.all())
@@ -72,7 +71,7 @@ export class VisitReports {
       this.#owner.emit('requests', { started: 0, requests, errors: requests, bytes: 0, inFlight: 0 })
   }
 
-  /** The server stops reporting: the ends of what is in progress do not come. */
+  /** Called when the server stops reporting: the ends of requests in progress will not come. */
   forget(): void {
     this.#unreported = 0
     this.#requests.forget()
@@ -130,7 +129,62 @@ type VisitReport =
   | 'visitorConnected'
   | 'visitorDisconnected'
 
-/** Makes an event, field by field: a report may have more than its event. */
+/** Makes an event field by field, because a report may have more fields. */
 function requestEvent({ id, tunnel, host, method, path }: RequestSeen): TunnelClientEvents['request'] {
   return { id, tunnel, ...(host !== undefined && { host }), method, path }
+}
+
+/**
+ * The maximum number of requests. Our server has fewer; if another one never reports ends, the oldest are forgotten.
+ */
+const MAX_ENTRIES = 10_000
+/**
+ * The maximum length of all texts. An honest path has about a hundred characters; a hostile server could send 60,000
+ * in each message.
+ */
+const MAX_CHARS = 4_000_000
+
+interface Begun<Report> {
+  readonly report: Report
+  readonly chars: number
+  /** The time of the report, on the clock of `performance.now()`. */
+  readonly at: number
+}
+
+export class UnderWay<Report extends { readonly id: number }> {
+  readonly #begun = new Map<number, Begun<Report>>()
+  #chars = 0
+
+  /** Remembers a report. `chars` is the length of its texts together. */
+  begin(report: Report, chars: number): void {
+    // An id that comes twice counts once.
+    this.end(report.id)
+    if (this.#begun.size >= MAX_ENTRIES || this.#chars + chars > MAX_CHARS) this.forget()
+    this.#chars += chars
+    this.#begun.set(report.id, { report, chars, at: performance.now() })
+  }
+
+  find(id: number): Report | undefined {
+    return this.#begun.get(id)?.report
+  }
+
+  /** Returns the report of the beginning, and forgets it. */
+  end(id: number): Report | undefined {
+    const begun = this.#begun.get(id)
+    if (begun === undefined) return undefined
+    this.#begun.delete(id)
+    this.#chars -= begun.chars
+    return begun.report
+  }
+
+  /** Returns all requests, with the milliseconds since each began. */
+  all(): readonly { readonly id: number; readonly durationMs: number }[] {
+    const now = performance.now()
+    return [...this.#begun].map(([id, { at }]) => ({ id, durationMs: Math.round((now - at) * 100) / 100 }))
+  }
+
+  forget(): void {
+    this.#begun.clear()
+    this.#chars = 0
+  }
 }

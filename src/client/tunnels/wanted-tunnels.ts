@@ -1,4 +1,4 @@
-// The tunnels that a client wants: asked for on each connection, given up when the server refuses them for good.
+// The tunnels that a client wants: requested on each connection, removed when the server refuses them for good.
 
 import { TunnelError } from '../../errors.ts'
 import type { Connection } from '../carriers/connection.ts'
@@ -11,7 +11,7 @@ import { OwnTunnel } from './own-tunnel.ts'
 import { ResumeFiles } from './resume-files.ts'
 import type { TunnelSettings } from './tunnel-settings.ts'
 
-/** The interval at which a tunnel asks again for a name or port that it lost to another client. */
+/** The time in milliseconds after which a tunnel requests again a name or port that it lost to another client. */
 const ASK_AGAIN_MS = 5_000
 
 export interface WantedOwner {
@@ -24,7 +24,7 @@ export interface WantedOwner {
 export class WantedTunnels {
   readonly #owner: WantedOwner
   readonly parts: Parts
-  /** The secrets that outlive the process, if any should. */
+  /** The secrets that outlive the process. `undefined` if none should. */
   readonly resumes: ResumeFiles | undefined
   readonly guards: GuardFiles | undefined
   readonly #all = new Set<OwnTunnel>()
@@ -44,7 +44,7 @@ export class WantedTunnels {
     this.#own = tunnel && this.want(tunnel)
   }
 
-  /** The client's own first. */
+  /** All tunnels, the client's own first. */
   get all(): readonly OwnTunnel[] {
     return [...this.#all]
   }
@@ -57,7 +57,7 @@ export class WantedTunnels {
     return this.#all.has(tunnel)
   }
 
-  /** The first that was granted. Throws `STATE_INVALID` before there is one. */
+  /** The first tunnel that was granted. Throws `STATE_INVALID` before there is one. */
   get first(): OwnTunnel {
     for (const tunnel of this.#all) if (tunnel.registration !== undefined) return tunnel
     throw new TunnelError('STATE_INVALID', 'The client is not registered yet.')
@@ -74,7 +74,7 @@ export class WantedTunnels {
     for (const part of tunnel.parts) part.dropped?.()
   }
 
-  /** Registers all tunnels. Rejects when the client's own is refused for the first time, or none is granted. */
+  /** Registers all tunnels. Rejects if the client's own is refused the first time, or none is granted. */
   async registerAll(connection: Connection): Promise<void> {
     this.disconnected()
     const asked = this.all
@@ -94,7 +94,7 @@ export class WantedTunnels {
     }
   }
 
-  /** Asks for a tunnel. Resolves with the refusal, or with why the connection ended in the meantime; never rejects. */
+  /** Requests a tunnel. Resolves with the refusal, or the reason why the connection ended; never rejects. */
   async register(tunnel: OwnTunnel, connection: Connection): Promise<TunnelError | undefined> {
     if (tunnel.isRegistered || tunnel.isClosed || this.#owner.isClosing()) return undefined
     try {
@@ -114,7 +114,7 @@ export class WantedTunnels {
     return undefined
   }
 
-  /** Visitors find it at another URL. */
+  /** Called when a tunnel has another URL. */
   moved(number: number, url: string): void {
     const tunnel = this.registered(number)
     if (tunnel?.registration === undefined) return
@@ -123,8 +123,8 @@ export class WantedTunnels {
   }
 
   /**
-   * The server took a tunnel back. It would refuse it again, so that is for good. Returns the error, to be reported, or
-   * `undefined` when there is no such tunnel.
+   * Called when the server revoked a tunnel. It would refuse the tunnel again, so it is removed. Returns the error to
+   * report; `undefined` if there is no such tunnel.
    */
   revoked(number: number, { code, message }: TunnelError): TunnelError | undefined {
     const tunnel = this.registered(number)
@@ -135,7 +135,7 @@ export class WantedTunnels {
     return new TunnelError(code, `${tunnel.label}: ${message}`)
   }
 
-  /** The connection that granted them is over. */
+  /** Called when the connection that granted them is over. */
   disconnected(): void {
     for (const tunnel of this.#all) tunnel.isRegistered = false
   }
@@ -149,7 +149,10 @@ export class WantedTunnels {
     return this.all.filter(tunnel => tunnel.isRegistered).map(tunnel => tunnel.dropResume())
   }
 
-  /** The client ends. Granted tunnels, and the client's own, are requested when it connects again. */
+  /**
+   * Called when the client ends. Tunnels that were granted, and the client's own, are requested when it connects
+   * again.
+   */
   end(error: TunnelError): void {
     this.resumes?.leave()
     clearTimeout(this.#askAgain)
@@ -163,7 +166,7 @@ export class WantedTunnels {
     }
   }
 
-  /** The server refused it, or the connection ended while it was asked: then the next one asks again. */
+  /** Handles a refusal, or a connection that ended during the request: then the next connection requests it again. */
   #refused(tunnel: OwnTunnel, error: TunnelError): void {
     if (tunnel.registration === undefined) {
       tunnel.refuse(error)
@@ -190,7 +193,7 @@ export class WantedTunnels {
     this.#owner.emit('registered', { kind, name, url })
   }
 
-  /** The health checks of a tunnel came to another verdict. */
+  /** Called when the health checks of a tunnel have another result. */
   healthChanged({ name }: OwnTunnel, isHealthy: boolean, error?: TunnelError): void {
     this.#owner.emit('health', { tunnel: name, isHealthy, ...(error !== undefined && { error }) })
   }
@@ -202,7 +205,7 @@ export class WantedTunnels {
     this.#owner.connection()?.release(tunnel.granted)
   }
 
-  /** Reports a failed write once: it will fail in the same way for each name. */
+  /** Reports a failed write once, because it will fail in the same way for each name. */
   stateFailed(error: TunnelError): void {
     if (!this.#hasStateFailed) this.#owner.emit('error', error)
     this.#hasStateFailed = true

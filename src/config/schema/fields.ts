@@ -1,4 +1,4 @@
-// The tables of configuration files, made of their rows.
+// The tables of configuration files, made from their rows.
 
 import type { Fields } from '../field.ts'
 import { CLIENT_ROWS } from './client.ts'
@@ -12,5 +12,5 @@ export const CLIENT_FIELDS: Fields = tables.of('client')
 export const SERVICE_FIELDS: Fields = tables.of('service')
 export const GUARD_FIELDS: Fields = tables.of('guard')
 export const SERVER_FIELDS: Fields = tables.of('server')
-/** Keys of a guard that a tunnel of bytes has. */
+/** The keys of a guard that raw tunnels may have. */
 export const RAW_GUARD_KEYS: ReadonlySet<string> = new Set(['allow', 'deny', 'rate', 'ttl'])

@@ -1,4 +1,4 @@
-// The types of the rows: for a TypeScript file, and for the options that a checked file becomes.
+// The types of the rows: for a TypeScript file, and for the options of a checked file.
 
 import type { RouteTarget } from '../target.ts'
 import type { CLIENT_ROWS } from './client.ts'
@@ -10,12 +10,12 @@ export type Input<Name extends string> = Table<Name, 'file'>
 /** A table as `Check` returns it. */
 export type Output<Name extends string> = Table<Name, 'options'>
 
-/** Keys differ, and so do values with a unit, which a file may write as a text. */
+/** Which type to make: keys differ, and so do values with a unit, which a file may write as text. */
 type As = 'file' | 'options'
 
 type AllRows = typeof CLIENT_ROWS & typeof GUARD_ROWS & typeof SERVER_ROWS
 
-/** The rows of a table, with those of the table that `...` names and whose keys it does not have. */
+/** The rows of a table, with those of the table that `...` names, except for keys that the table itself has. */
 type RowsOf<Name extends keyof AllRows> = Omit<AllRows[Name], '...'> &
   (AllRows[Name] extends { readonly '...': infer Other extends keyof AllRows }
     ? Omit<RowsOf<Other>, keyof AllRows[Name]>

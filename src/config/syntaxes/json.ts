@@ -17,7 +17,7 @@ export function readJson(text: string): Read {
   const [error] = errors
   if (tree === undefined && stripComments(text).trim() === '')
     return { root: new TableBuilder(undefined, []) }
-  // Faults after the first are mostly its echo.
+  // Later faults are usually consequences of the first.
   if (error !== undefined || tree === undefined) {
     const why = error && WORDS[printParseErrorCode(error.error)]
     const message = `is not JSON: ${why ?? 'a value is missing here'}`
@@ -52,7 +52,7 @@ function nodeOf(node: JsonNode, lines: Lines, faults: Fault[]): Node {
   return { kind: 'other', at, what: 'null' }
 }
 
-/** The messages by the names that the parser gives its error codes. */
+/** The messages for the parser's error codes. */
 const WORDS: Readonly<Record<string, string>> = {
   InvalidSymbol: 'this is not a value; texts and keys need double quotes',
   InvalidNumberFormat: 'this is not a number',

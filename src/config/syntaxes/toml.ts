@@ -1,4 +1,4 @@
-// Reads TOML 1.0. The parser gives a syntax tree with positions; the tables are put together here.
+// Reads TOML 1.0. The parser returns a syntax tree with positions; the tables are built here.
 
 import { type AST, ParseError, parseTOML } from 'toml-eslint-parser'
 import type { Fault, Place } from '../fault.ts'
@@ -26,14 +26,14 @@ export function readToml(text: string): Read {
   return faults.length === 0 ? { root } : { faults }
 }
 
-/** Tables and lists under construction. The parser let only consistent data pass, so every step finds its kind. */
+/** Tables and lists being built. The parser only accepts consistent data, so every step finds its kind. */
 interface ListBuilder {
   readonly kind: 'list'
   readonly at: Place | undefined
   readonly items: Node[]
 }
 
-/** The table that `[a.b]` or `[[a.b]]` opens. Numbers of the resolved key are places in lists of tables. */
+/** Returns the table that `[a.b]` or `[[a.b]]` opens. Numbers in the resolved key are positions in lists of tables. */
 function tableAt(root: TableBuilder, table: AST.TOMLTable, faults: Fault[]): TableBuilder {
   const keys = table.key.keys.values()
   let here: TableBuilder | ListBuilder = root
@@ -72,7 +72,7 @@ function addKeyValue(table: TableBuilder, { key, value }: AST.TOMLKeyValue, faul
   for (const [index, part] of key.keys.entries()) {
     const name = part.type === 'TOMLBare' ? part.name : part.value
     if (index === last) here.add(name, placeOf(part), nodeOf(value, faults))
-    // `a.b = 1` and `a.c = 2` share a table that only such keys make.
+    // `a.b = 1` and `a.c = 2` share a table, which only such keys make.
     else here = stepInto(here, name, placeOf(part), false, faults) as TableBuilder
   }
 }

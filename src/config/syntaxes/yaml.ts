@@ -1,17 +1,20 @@
-// Reads the parts of YAML 1.2 that TOML and JSON have as well: tables, lists, texts, numbers, true and false.
+// Reads the parts of YAML 1.2 that TOML and JSON also have: tables, lists, texts, numbers, true and false.
 
 import { type Document, isAlias, isMap, isScalar, isSeq, type ParsedNode, parseDocument } from 'yaml'
 import { type Fault, Lines, type Place } from '../fault.ts'
 import { type Node, type Read, TableBuilder } from '../node.ts'
 
-/** Values of one file. An alias is read again at each place, so ten lines of aliases could mean a billion values. */
+/**
+ * The maximum number of values of one file. An alias is read again at each place, so ten lines of aliases could mean
+ * a billion values.
+ */
 const MAX_VALUES = 20_000
 
-/** The merge key of the older YAML 1.1 that people who share keys with anchors write. In quotes it is a key. */
+/** The merge key of YAML 1.1, with which people share keys by anchors. In quotes it is an ordinary key. */
 const MERGE = '<<'
 
 export function readYaml(text: string): Read {
-  // Keys given twice are reported by TableBuilder, each with its place.
+  // TableBuilder reports repeated keys, each with its place.
   const document = parseDocument(text, { prettyErrors: false, uniqueKeys: false })
   const lines = new Lines(text)
   const [error] = document.errors
@@ -34,7 +37,7 @@ class Reader {
 
   read(): Read {
     const { contents } = this.#document
-    // Nothing but comments.
+    // Only comments.
     const isEmpty = contents === null || (isScalar(contents) && contents.value === null)
     const root: Node = isEmpty ? new TableBuilder(undefined, []) : this.#node(contents)
     if (root.kind !== 'table') {
@@ -55,7 +58,7 @@ class Reader {
       const merged: (ParsedNode | null)[] = []
       for (const { key, value } of node.items) {
         const keyAt = this.#placeOf(key)
-        // A key is what was written: `1e9` is a name, and no number.
+        // A key is used as written: `1e9` is a name, not a number.
         const written = isScalar(key) ? key.source : undefined
         const name: unknown = isScalar(key) && typeof key.value === 'string' ? key.value : written
         if (name === MERGE && isPlain(key)) merged.push(value)
@@ -75,7 +78,7 @@ class Reader {
     return { kind: 'other', at, what: value === null ? 'nothing' : 'a value of a type that YAML alone has' }
   }
 
-  /** Adds the keys of `<<: *anchor`, or of a list of them, that the table has not. */
+  /** Adds the keys of `<<: *anchor`, or of a list of them, that the table does not have. */
   #merge(table: TableBuilder, value: ParsedNode | null): void {
     const merged = this.#node(value)
     for (const one of merged.kind === 'list' ? merged.items : [merged]) {
@@ -91,7 +94,7 @@ class Reader {
   }
 
   #aliased(node: unknown, at: Place | undefined): Node {
-    // The anchor of a parsed document is a parsed node. A node that holds its own alias ends at MAX_VALUES.
+    // The anchor of a parsed document is a parsed node. A node that contains its own alias ends at MAX_VALUES.
     if (node !== undefined) return this.#node(node as ParsedNode)
     this.#faults.push({ at, message: 'is an alias for an anchor that does not stand above it' })
     return { kind: 'other', at, what: 'nothing' }
@@ -106,7 +109,7 @@ function isPlain(key: ParsedNode | null): boolean {
   return isScalar(key) && key.type === 'PLAIN'
 }
 
-/** The parser's words, without what speaks of its own functions. */
+/** Returns the parser's message, without references to its own functions. */
 function explain(message: string): string {
   if (message.startsWith('Source contains multiple documents'))
     return 'one file is one document, without a second "---"'

@@ -1,27 +1,27 @@
-// The function of the `localtunnel` package, over a tunnel of ours.
+// The function of the `localtunnel` package, on our tunnels.
 
 import { EventEmitter } from 'node:events'
 import { readFileSync } from 'node:fs'
 import type { OriginOptions } from '../../client/options.ts'
-import { TunnelError } from '../../errors.ts'
+import { optionInvalid } from '../../errors.ts'
 import { checkNames, type Names, namesOf } from '../../option-names.ts'
 import { TunnelClient } from '../../tunnel-client.ts'
 
 /** The options of the `localtunnel` package. */
 export interface LocaltunnelOptions {
   readonly port?: number
-  /** The server: here `https://tunnel.example`. Default `TUNNEL_SERVER`. */
+  /** The server, here `https://tunnel.example`. Default `TUNNEL_SERVER`. */
   readonly host?: string
   readonly subdomain?: string
   /** The app's host, which also replaces the visitor's Host. */
   readonly local_host?: string
   readonly local_https?: boolean
-  /** Not taken: `OPTION_INVALID`, unless `allow_invalid_cert` is `true`. */
+  /** Unsupported: `OPTION_INVALID`, unless `allow_invalid_cert` is `true`. */
   readonly local_cert?: string
   readonly local_key?: string
-  /** File with the authority of the app's certificate. */
+  /** The file with the authority of the app's certificate. */
   readonly local_ca?: string
-  /** `true`: the app's certificate may be any. */
+  /** Whether to accept any certificate of the app. */
   readonly allow_invalid_cert?: boolean
 }
 
@@ -30,7 +30,7 @@ export class LocaltunnelTunnel extends EventEmitter {
   #client: TunnelClient | undefined
   #isClosed = false
 
-  /** The URL for visitors. Empty until the tunnel is there. */
+  /** The URL for visitors. Empty before the tunnel is granted. */
   get url(): string {
     return this.#client?.getTunnelUrl() ?? ''
   }
@@ -44,12 +44,12 @@ export class LocaltunnelTunnel extends EventEmitter {
     void this.#client?.disconnect()
   }
 
-  /** Only for `localtunnel()`. */
+  /** Opens the tunnel. Only for `localtunnel()`. */
   async open(options: LocaltunnelOptions): Promise<void> {
     const client = new TunnelClient(clientOptions(options))
     client.on('request', ({ method, path }) => this.emit('request', { method, path }))
     client.on('error', error => {
-      // An emitter without a listener would end the process.
+      // An emitter without a listener for `error` would end the process.
       if (this.listenerCount('error') > 0) this.emit('error', error)
     })
     client.on('close', () => this.emit('close'))
@@ -67,8 +67,8 @@ const NAMES: Names<LocaltunnelOptions> = namesOf<LocaltunnelOptions>()(
 type Done = (error: Error | null, tunnel?: LocaltunnelTunnel) => void
 
 /**
- * `await localtunnel({ port: 3000 })`, `await localtunnel(3000)`: rejects as `TunnelClient.connect` does. With a callback it returns the
- * tunnel, whose `url` is there when the callback is called.
+ * Opens a tunnel: `await localtunnel({ port: 3000 })`, `await localtunnel(3000)`. Rejects with the errors of
+ * `TunnelClient.connect`. With a callback it returns the tunnel, whose `url` is set when the callback is called.
  */
 export function localtunnel(options: LocaltunnelOptions): Promise<LocaltunnelTunnel>
 export function localtunnel(port: number, options?: LocaltunnelOptions): Promise<LocaltunnelTunnel>
@@ -98,8 +98,7 @@ function clientOptions(options: LocaltunnelOptions): ConstructorParameters<typeo
   const { port, host, subdomain, local_host, local_https, allow_invalid_cert } = options
   const { local_cert, local_key, local_ca } = options
   if (!allow_invalid_cert && (local_cert ?? local_key) !== undefined)
-    throw new TunnelError(
-      'OPTION_INVALID',
+    throw optionInvalid(
       'local_cert and local_key are not taken: the app gets no certificate of its visitor. Leave them out.',
     )
   const name = local_host ?? 'localhost'
@@ -120,6 +119,6 @@ function tlsOf(isAny: boolean | undefined, ca: string | undefined): OriginOption
   try {
     return { appCa: readFileSync(ca, 'utf8') }
   } catch (cause) {
-    throw new TunnelError('OPTION_INVALID', `local_ca: ${ca} cannot be read.`, { cause })
+    throw optionInvalid(`local_ca: ${ca} cannot be read.`, { cause })
   }
 }

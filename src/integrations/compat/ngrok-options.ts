@@ -1,4 +1,4 @@
-// The options of `forward` of `@ngrok/ngrok`, as options of a client.
+// Turns the options of `forward` of `@ngrok/ngrok` into options of a client.
 
 import type {
   OriginOptions,
@@ -6,54 +6,57 @@ import type {
   TlsTunnelOptions,
   TunnelClientOptions,
 } from '../../client/options.ts'
-import { TunnelError } from '../../errors.ts'
+import { optionInvalid, type TunnelError } from '../../errors.ts'
 import type { GuardOptions } from '../../guard.ts'
 import { checkNames, type Names, namesOf } from '../../option-names.ts'
 
 type Several = string | readonly string[]
 
-/** Of the options of `@ngrok/ngrok` those that have a meaning here. Any other one: `OPTION_INVALID`. */
+/** The options of `@ngrok/ngrok` that have a meaning here. Any other one: `OPTION_INVALID`. */
 export interface ForwardOptions {
-  /** `8080`, `"localhost:8080"`, `"https://localhost:8443"`, `"unix:/run/app.sock"`. Default 80. */
+  /**
+   * The address of the app: `8080`, `"localhost:8080"`, `"https://localhost:8443"`, `"unix:/run/app.sock"`. Default
+   * 80.
+   */
   readonly addr?: number | string
   /** `http` (default), `tcp`, or `tls` for an app that has the certificate. */
   readonly proto?: string
-  /** The token of the server. Default: what `authtoken()` was given, otherwise `TUNNEL_TOKEN`. */
+  /** The token of the server. Default: that of `authtoken()`, otherwise `TUNNEL_TOKEN`. */
   readonly authtoken?: string
-  /** `true`: the token of `TUNNEL_TOKEN`, which counts anyway. */
+  /** Whether to use the token of `TUNNEL_TOKEN`, which is also the default. */
   readonly authtoken_from_env?: boolean
-  /** The host: `shop.tunnel.example` asks for `shop`, and for no other name. */
+  /** The host: `shop.tunnel.example` requests `shop`, and no other name. */
   readonly domain?: string
   readonly hostname?: string
-  /** Of `proto: 'tcp'`: `tunnel.example:20000` asks for that port. */
+  /** The public address, for `proto: 'tcp'`: `tunnel.example:20000` requests that port. */
   readonly remote_addr?: string
   /** The server. Default `TUNNEL_SERVER`. */
   readonly server_addr?: string
-  /** PEM of the server's authority. */
+  /** The PEM text of the server's authority. */
   readonly session_ca_cert?: string
-  /** `name:password`: visitors need the password; any name will do. */
+  /** The credentials `name:password`: visitors need the password, and any name. */
   readonly basic_auth?: Several
   readonly ip_restriction_allow_cidrs?: Several
   readonly ip_restriction_deny_cidrs?: Several
-  /** `google`: its accounts, for a server whose operator has listed that issuer. */
+  /** The login provider `google`, for a server whose operator has listed that issuer. */
   readonly oauth_provider?: string
   readonly oauth_allow_domains?: Several
   readonly oauth_allow_emails?: Several
-  /** Also of another issuer. */
+  /** The issuer of another login provider. */
   readonly oidc_issuer_url?: string
   readonly oidc_allow_domains?: Several
   readonly oidc_allow_emails?: Several
-  /** `http2`: what the app speaks. */
+  /** The protocol of the app: `http2`. */
   readonly app_protocol?: string
-  /** Of `proto: 'tcp'` and `'tls'`: `"1"` or `"2"`. */
+  /** The version of the PROXY header, for `proto: 'tcp'` and `'tls'`: `"1"` or `"2"`. */
   readonly proxy_proto?: string
-  /** `false`: the app's certificate may be any. */
+  /** Whether to verify the app's certificate. */
   readonly verify_upstream_tls?: boolean
-  /** `true`: shares the name with other clients that set it. */
+  /** Whether to share the name with other clients that set this. */
   readonly pooling_enabled?: boolean
   readonly metadata?: string
   readonly forwards_to?: string
-  /** Called when the connection to the server is lost, and when it is there again: `closed`, `connected`. */
+  /** Called with `closed` when the connection to the server is lost, and with `connected` when it is back. */
   readonly onStatusChange?: (status: string) => void
   /** Called when the connection to the server is lost. */
   readonly on_status_change?: (address: string, error: string) => void
@@ -72,13 +75,13 @@ const TAKEN: Names<ForwardOptions> = namesOf<ForwardOptions>()(
   'app_protocol proxy_proto verify_upstream_tls pooling_enabled metadata forwards_to',
   'onStatusChange on_status_change',
 )
-/** These options change neither access nor routing. */
+/** The options that change neither access nor routing. */
 const IDLE = { session_metadata: true, compression: true, force_new_session: true }
 /** The address of an app without an `addr`. */
 export const DEFAULT_ADDR = 80
 const GOOGLE = 'https://accounts.google.com'
 
-/** Throws `OPTION_INVALID`: an option that protects an app must not be left out without a word, as what it protects would be open. */
+/** Converts the options. Throws `OPTION_INVALID`: an option that protects an app must not be ignored silently. */
 export function wantedOf(options: ForwardOptions, defaultToken: string | undefined): Wanted {
   checkNames(options, { ...TAKEN, ...IDLE }, 'forward()')
   const {
@@ -114,7 +117,7 @@ export function wantedOf(options: ForwardOptions, defaultToken: string | undefin
   throw refused(`forward() does not have proto ${proto}`)
 }
 
-/** Where an app is, as `addr` says it. */
+/** Returns the place of the app for `addr`. */
 export function placeOf(addr: number | string): OriginOptions {
   const text = String(addr)
   if (text.startsWith('unix:')) return { unix: text.slice('unix:'.length) }
@@ -192,8 +195,5 @@ function listOf(given: Several | undefined): readonly string[] {
 }
 
 function refused(what: string): TunnelError {
-  return new TunnelError(
-    'OPTION_INVALID',
-    `${what}. TunnelClient has guards, routes and tunnels of all kinds.`,
-  )
+  return optionInvalid(`${what}. TunnelClient has guards, routes and tunnels of all kinds.`)
 }

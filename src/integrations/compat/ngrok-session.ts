@@ -1,9 +1,9 @@
-// The builders of `@ngrok/ngrok`: a session, and endpoints of it. Each listener has a connection of its own.
+// The builders of `@ngrok/ngrok`: a session, and its endpoints. Each listener has a connection of its own.
 
 import { forward, type Listener, listen } from './ngrok.ts'
 import { type ForwardOptions, wantedOf } from './ngrok-options.ts'
 
-/** `await new NgrokSessionBuilder().authtokenFromEnv().connect()`. */
+/** Builds a session: `await new NgrokSessionBuilder().authtokenFromEnv().connect()`. */
 export class NgrokSessionBuilder {
   readonly #options: { authtoken?: string; authtoken_from_env?: boolean; server_addr?: string } = {}
 
@@ -12,7 +12,7 @@ export class NgrokSessionBuilder {
     return this
   }
 
-  /** The token of `TUNNEL_TOKEN`, which counts anyway. */
+  /** Uses the token of `TUNNEL_TOKEN`, which is also the default. */
   authtokenFromEnv(): this {
     this.#options.authtoken_from_env = true
     return this
@@ -23,7 +23,7 @@ export class NgrokSessionBuilder {
     return this
   }
 
-  /** Kept nowhere. */
+  /** Ignores the text. */
   metadata(_text: string): this {
     return this
   }
@@ -66,7 +66,7 @@ export class NgrokSession {
 
 type Changeable = { -readonly [Name in keyof ForwardOptions]: ForwardOptions[Name] }
 
-/** The kind of an endpoint. Options that are not here have no meaning for `forward` either. */
+/** An endpoint of one kind. Options that are missing here have no meaning for `forward` either. */
 export class EndpointBuilder {
   readonly #options: Changeable
   readonly #made: (listener: Listener) => void
@@ -123,7 +123,7 @@ export class EndpointBuilder {
     return this
   }
 
-  /** Of HTTP: until `listener.forward(addr)` says where the app is, visitors get 502 `ORIGIN_REFUSED`. */
+  /** Listens. With HTTP, visitors get 502 `ORIGIN_REFUSED` until `listener.forward(addr)` names the app. */
   async listen(): Promise<Listener> {
     const options = this.#all()
     return this.#keep(await listen(wantedOf(options, undefined), options, options.proto === 'http'))

@@ -1,21 +1,21 @@
-// `forward` of `@ngrok/ngrok` and what goes with it, over tunnels of ours.
+// `forward` of `@ngrok/ngrok` and related functions, on our tunnels.
 
 import { deferred } from '../../deferred.ts'
 import { TunnelError } from '../../errors.ts'
 import { TunnelClient } from '../../tunnel-client.ts'
 import { DEFAULT_ADDR, type ForwardOptions, placeOf, type Wanted, wantedOf } from './ngrok-options.ts'
 
-/** Has the shape of `@ngrok/ngrok`. */
+/** A listener with the interface of `@ngrok/ngrok`. */
 export interface Listener {
-  /** The URL for visitors. */
+  /** Returns the URL for visitors. */
   url(): string
-  /** The name of the tunnel. */
+  /** Returns the name of the tunnel. */
   id(): string
-  /** `http`, `tcp` or `tls`. */
+  /** Returns `http`, `tcp` or `tls`. */
   proto(): string
   metadata(): string
   forwardsTo(): string
-  /** Of HTTP: where the app is now. Resolves when the listener is closed. */
+  /** Sets the place of the app, with HTTP. Resolves when the listener is closed. */
   forward(addr: number | string): Promise<void>
   /** Resolves when it is closed. */
   join(): Promise<void>
@@ -25,18 +25,21 @@ export interface Listener {
 const open = new Map<string, Listener>()
 let defaultToken: string | undefined
 
-/** The token of all that is opened from now on, in place of `TUNNEL_TOKEN`. */
+/** Sets the token of later listeners, in place of `TUNNEL_TOKEN`. */
 export async function authtoken(token: string): Promise<void> {
   defaultToken = token
 }
 
-/** `const listener = await forward({ addr: 8080 })`. Rejects as `TunnelClient.connect` does. */
+/**
+ * Forwards to an app: `const listener = await forward({ addr: 8080 })`. Rejects with the errors of
+ * `TunnelClient.connect`.
+ */
 export async function forward(where: number | string | ForwardOptions = {}): Promise<Listener> {
   const options: ForwardOptions = typeof where === 'object' ? where : { addr: where }
   return await listen(wantedOf(options, defaultToken), options)
 }
 
-/** All that are open, in no order. */
+/** Returns all open listeners, in no order. */
 export async function listeners(): Promise<Listener[]> {
   return [...open.values()]
 }
@@ -49,13 +52,13 @@ export async function getListenerByUrl(url: string): Promise<Listener | null> {
   return [...open.values()].find(one => one.url() === url) ?? null
 }
 
-/** Ends the listener with this URL or id, or all. */
+/** Closes the listener with this URL or id, or all. */
 export async function disconnect(which?: string | null): Promise<void> {
   const ending = [...open.values()].filter(one => !which || one.url() === which || one.id() === which)
   await Promise.all(ending.map(one => one.close()))
 }
 
-/** Ends all. */
+/** Closes all listeners. */
 export const kill = (): Promise<void> => disconnect()
 
 /** Makes a listener of this kind. `later`: `forward` names its app. */
@@ -92,7 +95,7 @@ export async function listen(wanted: Wanted, options: ForwardOptions, later = fa
   return listener
 }
 
-/** Programs for ngrok have their token in NGROK_AUTHTOKEN, which is a token of that service. */
+/** Explains an error: programs for ngrok have their token in NGROK_AUTHTOKEN, which is a token of that service. */
 function namingVariable(error: unknown, { authtoken_from_env }: ForwardOptions): unknown {
   const isWithout = authtoken_from_env === true && !process.env.TUNNEL_TOKEN
   if (!(error instanceof TunnelError && error.code === 'TOKEN_REFUSED' && isWithout)) return error

@@ -1,4 +1,5 @@
-// Access to the admin listener: clients need its token. A browser's page of another site is refused before.
+// Access to the admin listener: clients need its token, and requests by pages of other sites are refused before the
+// token is checked.
 
 import { createHash, timingSafeEqual } from 'node:crypto'
 import { deferred } from '../../deferred.ts'
@@ -9,7 +10,10 @@ import { pathBelow } from '../../server/registration/control.ts'
 import type { Bounds } from '../../server/settings/bounds.ts'
 import { ANYTHING } from '../../server/settings/policy.ts'
 
-/** Returns the URL without the base path. Throws `ADMIN_INVALID` where Host and path are not URL together: a caller without a token can send that. */
+/**
+ * Returns the URL without the base path. Throws `ADMIN_INVALID` if Host and path do not form a valid URL, which a
+ * caller without a token can cause.
+ */
 export function urlOf(request: Request, basePath = ''): URL {
   const url = URL.parse(request.url)
   if (url !== null && basePath !== '') url.pathname = pathBelow(`${basePath}/admin`, url.pathname)
@@ -23,14 +27,14 @@ export interface AccessHost {
   /** The base path of the server's settings. Default none. */
   readonly basePath?: string
   limits(): Bounds
-  /** Called when a wrong token came from this address, or too many wait. */
+  /** Called when a wrong token came from this address, or too many requests wait. */
   refused(address: string, code: 'ADMIN_REFUSED' | 'TOO_MANY_REFUSALS'): void
   failed(cause: unknown): void
 }
 
 export class AdminAccess {
   readonly #host: AccessHost
-  /** Slows an address down as it does for tokens of clients. */
+  /** Delays addresses with wrong tokens, in the same way as for clients' tokens. */
   readonly #throttle: TokenThrottle
 
   constructor(host: AccessHost) {
@@ -39,26 +43,29 @@ export class AdminAccess {
     this.#throttle = new TokenThrottle({
       limits: () => host.limits(),
       scheduler: eventLoop,
-      // Digests have one length: neither the length nor the place of a difference shows in the time.
+      // Digests have one length, so the time reveals neither the length nor the place of a difference.
       ruleOf: given =>
         given !== undefined && timingSafeEqual(digestOf(given), digest) ? ANYTHING : undefined,
       failed: error => host.failed(error),
     })
   }
 
-  /** Returns why a request is refused. `undefined` if it may pass. `address`: of its sender; empty on a Unix socket. */
+  /**
+   * Returns why a request is refused. `undefined` if it is accepted. `address`: that of the sender; empty on a Unix
+   * socket.
+   */
   async refusalOf(request: Request, address: string): Promise<TunnelError | undefined> {
     const { headers, method } = request
     const site = headers.get('sec-fetch-site')
     const origin = headers.get('origin')
-    // A proxy in front may end TLS, and may send a Host of its own: browsers that know Sec-Fetch-Site say it themselves.
+    // A proxy in front may end TLS and change Host, so browsers with Sec-Fetch-Site are believed instead.
     const isForeign =
       site === null
         ? origin !== null && URL.parse(origin)?.host !== urlOf(request).host
         : site !== 'same-origin' && site !== 'none'
     if (isForeign) return new TunnelError('ADMIN_REFUSED', 'Pages of other sites may not use the admin API.')
     const token = /^bearer ([\x21-\x7e]+)$/i.exec(headers.get('authorization') ?? '')?.[1]
-    // No guess.
+    // A request without a token is not a guess.
     if (token === undefined)
       return new TunnelError('ADMIN_REFUSED', 'The admin listener wants a token, and got none.')
     const verdict = await this.#judge(token, address)
@@ -78,7 +85,7 @@ export class AdminAccess {
     return urlOf(request, this.#host.basePath)
   }
 
-  /** Reports what went wrong inside. */
+  /** Reports an internal error. */
   failed(cause: unknown): void {
     this.#host.failed(cause)
   }

@@ -10,7 +10,7 @@ export class Missing extends TunnelError {
   }
 }
 
-/** The path has no such method, and has these. */
+/** The error for a method that the path does not have. It lists the others. */
 export class MethodMissing extends TunnelError {
   readonly allowed: string
 

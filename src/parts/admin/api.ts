@@ -1,4 +1,4 @@
-// The admin API: requests to responses. open-api.ts describes it.
+// The admin API: turns requests into responses. open-api.ts describes it.
 
 import { TunnelError } from '../../errors.ts'
 import type { Ban, Span } from '../../operations.ts'
@@ -13,20 +13,22 @@ export const MAX_BODY_BYTES = 65_536
 const MAX_ROWS = 1_000
 /** The paths outside of the API. */
 const ONLY_READ: ReadonlySet<string> = new Set(['/', '/health', '/metrics'])
-/** A ban of ten years is one without limit. */
+/** The longest ban in seconds (ten years). A longer one has no end. */
 const MAX_BAN_SECONDS = 315_360_000
 
-/** A parsed request. */
 interface Asked {
   readonly request: Request
   readonly query: URLSearchParams
-  /** The object of the path, decoded. Empty for none. */
+  /** The name or id in the path, decoded. Empty for none. */
   readonly id: string
 }
 
 type Operation = (asked: Asked) => Response | Promise<Response>
 
-/** Serves what needs no token, and calls `serve` for requests with the right one. `method`: `GET` for HEAD as well. Never rejects. */
+/**
+ * Serves requests that need no token, and calls `serve` for those with the right one. `method`: `GET` also for HEAD.
+ * Never rejects.
+ */
 export async function admitted(
   request: Request,
   address: string,
@@ -110,7 +112,7 @@ export class AdminApi {
     }
   }
 
-  /** Responds to anything; never throws. */
+  /** Responds to every request; never throws. */
   readonly fetch = (request: Request, address: string): Promise<Response> =>
     admitted(request, address, this.#access, async ({ pathname, searchParams }, method) => {
       if (pathname === '/metrics')
@@ -123,7 +125,7 @@ export class AdminApi {
       return await operation({ request, query: searchParams, id: decoded(id) })
     })
 
-  /** Returns the result of a path, for results that several requests make. */
+  /** Returns the result of a path that several requests read. */
   async #read(path: string, asked: Asked): Promise<unknown> {
     const { pathname, searchParams: query } = new URL(path, 'http://localhost')
     const answer = await this.operations[`GET ${pathname}`]!({ ...asked, query, id: '' })

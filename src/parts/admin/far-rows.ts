@@ -1,5 +1,5 @@
-// Stores the last reports of the other servers of a cluster, so that each admin page shows them all: their tunnels and clients,
-// the traffic of all their tunnels, and that of each tunnel whose graphs a page shows.
+// Stores the last reports of the other servers of a cluster, so that each admin page shows all of them: their tunnels
+// and clients, the traffic of all their tunnels, and that of each tunnel whose graphs a page shows.
 
 import { deflateRawSync, inflateRawSync } from 'node:zlib'
 import { deferred } from '../../deferred.ts'
@@ -10,28 +10,34 @@ import type { Table } from '../../server/contracts/tables.ts'
 import type { ClientRow, TunnelRow } from './rows.ts'
 
 const REPORT_MS = 10_000
-/** A server that stops reporting is forgotten; three reports, so that a lost one means nothing. */
+/**
+ * The time in milliseconds after which a silent server is forgotten: three reports, so that a single lost one does
+ * not matter.
+ */
 const KEPT_MS = 3 * REPORT_MS
-/** Tunnels, and clients, of one report: the busiest, and the newest. Each takes about 130 bytes. */
+/**
+ * The maximum number of tunnels (the busiest), and of clients (the newest), in one report. Each takes about 130
+ * bytes.
+ */
 const MAX_REPORTED = 1_000
 /** The maximum size in bytes of a report that is read. */
 const MAX_REPORT_BYTES = 16 * 1024 * 1024
-/** Keys of the table: servers, and tunnels that are asked for. */
+/** The maximum number of keys of the table: servers, and tunnels that a page asks for. */
 export const MAX_KEYS = 10_000
-/** The key of a tunnel that is asked for has this before its name. */
+/** The prefix of the key of a tunnel that a page asks for. */
 const ASKED = '?'
 /** The maximum number of tunnels whose traffic a server reports at once. */
 const MAX_ASKED = 20
-/** The maximum time in milliseconds until its server has reported. */
+/** The longest wait in milliseconds for another server's report. */
 const REPLY_MS = 2_000
-/** The times that graphs show: an hour, and a week. A row takes about 40 bytes. */
+/** The length and number of the rows that graphs show: an hour, and a week. A row takes about 40 bytes. */
 const SPANS = { minute: [60_000, 60], hour: [3_600_000, 168] } as const
 
-/** A server's own part of what it reports. */
+/** What a server reports about itself. */
 export interface Reporter {
   ownTunnels(): readonly TunnelRow[]
   ownClients(): readonly ClientRow[]
-  /** Rows from `fromMs` on, the newest first; of one tunnel, or of all together. */
+  /** Returns rows from `fromMs` on, the newest first: those of one tunnel, or of all together. */
   ownTraffic(span: Span, fromMs: number, limit: number, tunnel?: string): readonly Traffic[]
 }
 
@@ -43,7 +49,7 @@ interface Report {
   readonly tunnels: readonly TunnelRow[]
   readonly clients: readonly ClientRow[]
   readonly traffic: Rows
-  /** The traffic of tunnels that were asked for, by their names. */
+  /** The traffic of tunnels that a page asked for, by their names. */
   readonly asked: Readonly<Record<string, Rows>>
 }
 
@@ -52,11 +58,11 @@ export class FarRows {
   readonly #own: string
   readonly #timer: ReturnType<typeof setInterval>
   readonly #stopListening: () => void
-  /** The traffic as last reported: past rows do not change. */
+  /** The traffic as last reported. Past rows do not change. */
   #traffic: Rows = { minute: [], hour: [] }
-  /** The tunnels whose traffic the last report has. */
+  /** The tunnels whose traffic is in the last report. */
   #reported: readonly string[] = []
-  /** Reports that were read, by their texts. */
+  /** The parsed reports, by their texts. */
   #read = new Map<string, Report>()
 
   /** Makes the rows. `own`: the id of this server. */
@@ -92,7 +98,7 @@ export class FarRows {
       hour: from.ownTraffic('hour', 0, SPANS.hour[1], tunnel).map(rowOf),
     })
     const report: Report = {
-      // Numbers of clients mean something at their server alone.
+      // A client's number has a meaning only at its own server.
       tunnels: busiest.slice(0, MAX_REPORTED).map(row => ({ ...row, clients: [] })),
       clients: from.ownClients().slice(-MAX_REPORTED),
       traffic: this.#traffic,
@@ -114,7 +120,7 @@ export class FarRows {
     return [...from.ownTraffic(span, fromMs, most).map(rowOf), ...past].slice(0, most)
   }
 
-  /** The tunnels of other servers, each with its server. */
+  /** Returns the tunnels of other servers, each with its server. */
   tunnels(): readonly TunnelRow[] {
     return this.#reports().flatMap(([server, { tunnels }]) => tunnels.map(row => ({ ...row, server })))
   }
@@ -123,7 +129,7 @@ export class FarRows {
     return this.#reports().flatMap(([server, { clients }]) => clients.map(row => ({ ...row, server })))
   }
 
-  /** The traffic of one server, or of all others. */
+  /** Returns the traffic of one server, or of all others. */
   traffic(span: Span, server?: string): readonly Traffic[] {
     if (span === 'day') return []
     return this.#reports()
@@ -131,7 +137,7 @@ export class FarRows {
       .flatMap(([, { traffic }]) => traffic[span].map(trafficOf))
   }
 
-  /** Resolves with the traffic of a tunnel at other servers: they report it when they are asked. `undefined`: one did not. */
+  /** Resolves with the traffic of a tunnel at other servers, which report it on request. `undefined` if one did not. */
   async trafficOf(tunnel: string, span: Span): Promise<readonly Traffic[] | undefined> {
     const holders = () =>
       this.#reports().flatMap(([, report]) =>
@@ -164,7 +170,7 @@ export class FarRows {
     return reports
   }
 
-  /** The others forget it at once. */
+  /** Ends the reports: the others forget this server at once. */
   stop(): void {
     clearInterval(this.#timer)
     this.#stopListening()
@@ -187,7 +193,7 @@ function trafficOf([
   return { tunnel: '', atMs, requests, errors, bytesIn, bytesOut, durations }
 }
 
-/** Servers of one cluster are of one version; whatever else the directory has is left out. */
+/** Parses a report. All servers of a cluster have the same version; anything else in the directory is left out. */
 function reportIn(text: string): Report {
   const { tunnels, clients, traffic, asked } = objectIn(inflated(text)) ?? {}
   return {
@@ -202,7 +208,7 @@ function inflated(text: string): string {
   try {
     return inflateRawSync(Buffer.from(text, 'base64'), { maxOutputLength: MAX_REPORT_BYTES }).toString()
   } catch {
-    // Not a report: it says nothing.
+    // Not a report.
     return ''
   }
 }

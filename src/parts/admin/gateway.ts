@@ -1,4 +1,4 @@
-// The admin APIs of all workers as one: what one of them has is asked there, what each has a part of is added up.
+// Joins the admin APIs of all workers: asks the worker that has an object, and adds up what each has a part of.
 
 import { TunnelError } from '../../errors.ts'
 import type { AdminUpgrade } from '../../server/settings/part-options.ts'
@@ -11,26 +11,24 @@ import { addedRecent } from './recent.ts'
 import type { ClientRow, RecentRow, TunnelRow } from './rows.ts'
 import { viewOf } from './views.ts'
 
-/** A worker, and the Unix socket of its admin API. */
+/** A worker process, and the Unix socket of its admin API. */
 export interface AdminMember {
-  /** The number, from 1. */
   readonly number: number
   readonly socket: string
 }
 
 export interface GatewayOptions extends AccessHost {
-  /** Returns the workers that serve now. */
   readonly members: () => readonly AdminMember[]
-  /** The token that this process shows the workers. */
+  /** The token with which this process calls the workers. */
   readonly memberToken: string
   readonly upgrade: AdminUpgrade
 }
 
-/** A worker that takes longer is left out. */
+/** The time in milliseconds after which a worker that has not responded is left out. */
 const MEMBER_TIMEOUT_MS = 5_000
-/** A probe of an app waits for the app. */
+/** The same time for a probe, which waits for an app. */
 const PROBE_TIMEOUT_MS = 30_000
-/** Clients of a machine have one sequence of numbers: worker 2 has 66 where it counts 1. */
+/** The number of workers among which client numbers are divided: worker 2 has 66 where it counts 1. */
 const NUMBERS = 64
 
 export class AdminGateway {
@@ -42,7 +40,7 @@ export class AdminGateway {
     this.#access = new AdminAccess(options)
   }
 
-  /** Responds to anything; never throws. */
+  /** Responds to every request; never throws. */
   readonly fetch = (request: Request, address: string): Promise<Response> =>
     admitted(request, address, this.#access, async ({ pathname, search }, method) => {
       const body = method === 'POST' ? await request.text() : undefined
@@ -94,19 +92,19 @@ export class AdminGateway {
       case 'POST /api/v1/bans':
       case 'DELETE /api/v1/bans/{id}':
       case 'GET /api/v1/traffic': {
-        // Each writes down what it has counted, and reads what the others were given, before the response.
+        // Each worker first writes its counts to the store, and reads those of the others.
         if (operation.startsWith('GET')) await this.#all(question)
         const answer = await this.#one(question)
         if (!operation.startsWith('GET')) await this.#all(new Question('GET', '/api/v1/bans', '', undefined))
         return answer
       }
       default:
-        // Tokens, certificates, the audit log: all workers have the same.
+        // Tokens, certificates and the audit log are the same at all workers.
         return this.#one(question)
     }
   }
 
-  /** Returns the result of a path, for results that several requests make. */
+  /** Returns the result of a path that several requests read. */
   async #read(path: string): Promise<unknown> {
     const { pathname, search } = new URL(`/api/v1${path}`, 'http://localhost')
     const answer = await this.#answer(new Question('GET', pathname, search, undefined))
@@ -114,7 +112,7 @@ export class AdminGateway {
     throw unavailable()
   }
 
-  /** The worker is in the number. */
+  /** Closes a client. Its number contains the worker. */
   async #closeClient(question: Question): Promise<Response> {
     const outer = Number(question.id)
     const member = this.#options.members().find(({ number }) => number === (outer % NUMBERS) + 1)
@@ -126,7 +124,7 @@ export class AdminGateway {
     return answer.ok ? json({ closed: outer }) : answer
   }
 
-  /** A tunnel is at one worker; only members of a pool may be at several, and then all are asked. */
+  /** Asks all workers. A tunnel is at one of them, unless it is a pool. */
   async #whereItIs(question: Question): Promise<Response> {
     const answers = await this.#answers(question)
     const found = answers.find(({ answer }) => answer.ok) ?? answers[0]
@@ -147,7 +145,7 @@ export class AdminGateway {
   async #all<Value>(question: Question): Promise<readonly ByWorker<Value>[]> {
     const answers = await this.#answers(question)
     const good = answers.filter(({ answer }) => answer.ok)
-    // Responses of our own workers have the form of this version.
+    // Our own workers respond in the form of this version.
     return Promise.all(
       good.map(async ({ number, answer }) => ({ number, value: (await answer.json()) as Value })),
     )
@@ -170,7 +168,7 @@ export class AdminGateway {
     return answers
   }
 
-  /** Rejects when it is gone, or does not respond in time. */
+  /** Asks one worker. Rejects if it is gone, or does not respond in time. */
   #ask({ socket }: AdminMember, { method, path, body }: Question): Promise<Response> {
     return fetch(`http://localhost${path}`, {
       unix: socket,
@@ -185,14 +183,14 @@ export class AdminGateway {
   }
 }
 
-/** A question of the operator, in a form that can be sent several times. */
+/** A request of the operator, in a form that can be sent several times. */
 class Question {
   readonly method: string
   readonly path: string
   readonly body: string | undefined
-  /** The object as written in the path. Empty for none. */
+  /** The name or id as written in the path. Empty for none. */
   readonly id: string
-  /** The method and path, with `{id}` in place of an object. */
+  /** The method and path, with `{id}` in place of a name or id. */
   readonly operation: string
 
   constructor(method: string, pathname: string, search: string, body: string | undefined) {

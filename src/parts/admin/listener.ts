@@ -1,21 +1,21 @@
 // Where the admin API listens: a port of its own, or a Unix socket.
 
-import { TunnelError } from '../../errors.ts'
+import { optionInvalid, TunnelError } from '../../errors.ts'
 import { addressBefore } from '../../server/limits/visitor-hop.ts'
 import type { AdminUpgrade } from '../../server/settings/part-options.ts'
 import { MAX_BODY_BYTES } from './api.ts'
 
-/** The time in seconds for an upgrade: longer than a new program has to start. */
+/** The idle timeout in seconds of an upgrade, longer than a new program has to start. */
 const UPGRADE_ANSWER_S = 60
 
 export interface ListenerOptions {
   readonly host: string
   readonly port: number
-  /** The path of a Unix socket in place of both. */
+  /** The path of a Unix socket in place of host and port. */
   readonly socket?: string | undefined
-  /** The upgrade. With it, another program may listen on the same port. */
+  /** The upgrade. If it is set, another program may listen on the same port. */
   readonly upgrade?: AdminUpgrade | undefined
-  /** Whether a proxy in front has this address, which says who asks. */
+  /** Whether the address is a trusted proxy's, whose headers name the sender. */
   readonly isTrusted: (address: string) => boolean
   /** Serves a request. `address`: of the sender; empty on a Unix socket. */
   readonly fetch: (request: Request, address: string) => Promise<Response>
@@ -44,13 +44,13 @@ export class AdminSocket {
         this.#server = Bun.serve({ ...common, unix: socket })
         return
       }
-      // Two programs have the port while one replaces the other. A program that replaces none must not share it.
+      // Two programs share the port while one replaces the other. Otherwise the port must not be shared.
       if (upgrade !== undefined && !upgrade.isSuccessor) void probe(hostname, port).stop(true)
       this.#server = Bun.serve({
         ...common,
         hostname,
         port,
-        // A program that starts takes a while.
+        // A new program takes some time to start.
         ...(upgrade !== undefined && { reusePort: true, idleTimeout: UPGRADE_ANSWER_S }),
       })
     } catch (cause) {
@@ -58,14 +58,12 @@ export class AdminSocket {
     }
   }
 
-  /** The URL. `undefined` for a Unix socket. */
   get url(): string | undefined {
     const { hostname = '', port } = this.#server
     if (port === undefined) return undefined
     return `http://${hostname.includes(':') ? `[${hostname}]` : hostname}:${port}`
   }
 
-  /** Takes no new connections. */
   close(): void {
     void this.#server.stop(false)
   }
@@ -75,7 +73,7 @@ export class AdminSocket {
   }
 }
 
-/** Throws when the port is another program's. */
+/** Throws if another program has the port. */
 function probe(hostname: string, port: number) {
   return Bun.serve({ hostname, port, fetch: () => new Response(null, { status: 503 }) })
 }
@@ -84,8 +82,7 @@ function listenError(cause: unknown, where: string): TunnelError {
   const code = cause instanceof Error && 'code' in cause ? String(cause.code) : ''
   if (code === 'EADDRINUSE')
     return new TunnelError('PORT_IN_USE', `${where}, for admin, is in use.`, { cause })
-  return new TunnelError(
-    'OPTION_INVALID',
+  return optionInvalid(
     `admin cannot listen on ${where} (${code || String(cause)}): give an address of this machine.`,
     { cause },
   )

@@ -5,7 +5,7 @@ import { DEFAULT_METRIC_TUNNELS, Metrics } from './metrics.ts'
 
 const metrics = new WeakMap<object, Metrics>()
 
-/** Returns the metrics of this server, for the operator's view. `undefined` if there are none. For the operator's view. */
+/** Returns the metrics of this server for the operator's view. `undefined` if there are none. */
 export function metricsOf(server: object): Metrics | undefined {
   return metrics.get(server)
 }
@@ -38,11 +38,11 @@ export const installMetrics: Install = server => {
       else if (note.kind === 'retried') book.retried++
       else book.inbox[note.outcome]++
     },
-    followRaw: tunnel => ({
-      ended: ({ bytesIn, bytesOut, code }) => book.rawEnded(tunnel.name, bytesIn, bytesOut, code),
+    followRaw: ({ tunnel }) => ({
+      ended: ({ bytesIn, bytesOut, error }) => book.rawEnded(tunnel.name, bytesIn, bytesOut, error),
     }),
     lane: ({ tunnel }) => ({
-      // Measures are by method.
+      // Measurements are per method, so lanes are for GETs only.
       terms: { isMeasured: true, isForGets: true },
       measured(measures, bytesIn, bytesOut) {
         book.measured(tunnel.name, 'GET', measures)

@@ -1,4 +1,4 @@
-// The reports of several workers, joined into those of one server.
+// Joins the reports of several workers into those of one server.
 
 import type { ServerStats } from '../../server/settings/stats.ts'
 import { addedRecent } from './recent.ts'
@@ -11,7 +11,7 @@ export interface ByWorker<Value> {
 
 const BEST_FIRST: readonly TunnelRow['state'][] = ['up', 'unhealthy', 'reconnecting']
 
-/** Returns a row for each name: members of a pool may be at several workers. */
+/** Returns one row for each name. Members of a pool may be at several workers. */
 export function mergedTunnels(rows: readonly TunnelRow[]): readonly TunnelRow[] {
   const byName = Map.groupBy(rows, ({ name }) => name)
   return [...byName.values()].map(([first, ...rest]) => rest.reduce(mergedTunnel, first!))
@@ -43,12 +43,12 @@ export function addedCodes(all: readonly Readonly<Record<string, number>>[]): Re
   return sums
 }
 
-/** Times of one form sort as texts. */
+/** Returns the later time. ISO times of one form sort as texts. */
 function latest(one: string | undefined, other: string | undefined): string | undefined {
   return (one ?? '') > (other ?? '') ? one : other
 }
 
-/** Counts are added; the age is that of the oldest. */
+/** Adds the counts. The age is that of the oldest worker. */
 export function mergedStats([first, ...rest]: readonly ServerStats[]): ServerStats {
   return rest.reduce(mergedStat, first!)
 }
@@ -72,7 +72,10 @@ function mergedStat(one: ServerStats, other: ServerStats): ServerStats {
   }
 }
 
-/** The text of Prometheus with a label `worker` on each sample: families of all workers stand together, as the format asks. */
+/**
+ * Returns the Prometheus text of all workers, with a label `worker` on each sample. Samples of one family are next to
+ * each other, as the format requires.
+ */
 export function mergedMetrics(texts: readonly ByWorker<string>[]): string {
   const families = new Map<string, { readonly head: string[]; readonly samples: string[] }>()
   for (const { number, value } of texts) {

@@ -1,10 +1,10 @@
-// The metrics of a server for its operator, by tunnel and method. Kept only where there is an admin listener. The number of
-// series is bounded: names of tunnels are chosen by clients.
+// The metrics of a server by tunnel and method, stored only if there is an admin listener. The number of series is
+// limited, because clients choose names of tunnels.
 
 import type { ErrorCode } from '../../errors.ts'
 import { MEASURES, measure } from '../../measures.ts'
 
-/** Methods with series of their own; the rest is `OTHER`, because visitors may make up methods. */
+/** The methods with series of their own. Others count as `OTHER`, because visitors can invent methods. */
 export const METHODS: readonly string[] = [
   'GET',
   'HEAD',
@@ -17,20 +17,20 @@ export const METHODS: readonly string[] = [
 ]
 const OTHER_METHOD = METHODS.length - 1
 
-/** Tunnels with series of their own. */
+/** The number of tunnels with series of their own. */
 export const DEFAULT_METRIC_TUNNELS = 1_000
-/** The series of all tunnels beyond the bound. */
+/** The name of the series for all other tunnels. */
 export const OTHER_TUNNEL = '_other'
 
 export class Series {
-  /** A row for each of `METHODS`; `undefined`: it did not come yet. */
+  /** A row for each of `METHODS`. `undefined` before the first request with that method. */
   readonly byMethod: (Float64Array | undefined)[] = []
   bytesIn = 0
   bytesOut = 0
   readonly codes: Map<ErrorCode, number> = new Map<ErrorCode, number>()
   /** The number of closed TCP and TLS connections. */
   rawVisits = 0
-  /** The time when an app responded to the last visitor or probe, on the clock of `Date.now()`; 0: not yet. */
+  /** The time when an app last responded to a visitor or probe, on the clock of `Date.now()`; 0 before. */
   provenAtMs = 0
 
   row(method: string): Float64Array {
@@ -54,23 +54,23 @@ export class Metrics {
   readonly #maxTunnels: number
   readonly #isLive: (tunnel: string) => boolean
   readonly #series = new Map<string, Series>()
-  /** Requests that waited for their client. */
+  /** The number of requests that waited for their client. */
   held = 0
-  /** Requests that were sent once more. */
+  /** The number of requests that were sent again. */
   retried = 0
-  /** Webhooks whose clients were away, by what became of them. */
+  /** The number of webhooks whose clients were away, by outcome. */
   readonly inbox: Record<'kept' | 'delivered' | 'dropped' | 'full', number> = {
     kept: 0,
     delivered: 0,
     dropped: 0,
     full: 0,
   }
-  /** Requests and connections that were for no tunnel, by the code. */
+  /** The number of requests and connections without a tunnel, by error code. */
   readonly codes: Map<ErrorCode, number> = new Map<ErrorCode, number>()
 
   /**
-   * Makes the metrics. `maxTunnels`: with series of their own. `isLive`: whether the tunnel exists now; one that does not gives
-   * way.
+   * Makes the metrics. `maxTunnels`: those with series of their own. `isLive`: whether the tunnel exists now; others
+   * lose their series first.
    */
   constructor(maxTunnels: number, isLive: (tunnel: string) => boolean) {
     this.#maxTunnels = maxTunnels
@@ -81,7 +81,7 @@ export class Metrics {
     return this.#series
   }
 
-  /** A request or a connection is refused, for no tunnel. */
+  /** Counts a refused request or connection without a tunnel. */
   refused(code: ErrorCode): void {
     this.codes.set(code, (this.codes.get(code) ?? 0) + 1)
   }
@@ -107,7 +107,7 @@ export class Metrics {
     if (count > 0) series.provenAtMs = Date.now()
   }
 
-  /** Bytes that visitors sent and got, which no `ended` counts. */
+  /** Counts bytes of visitors that no `ended` counts. */
   moved(tunnel: string, bytesIn: number, bytesOut: number): void {
     const series = this.of(tunnel)
     series.bytesIn += bytesIn
@@ -123,7 +123,7 @@ export class Metrics {
     if (bytesOut > 0) series.provenAtMs = Date.now()
   }
 
-  /** The series of a tunnel, or of all that have none of their own. */
+  /** Returns the series of a tunnel, or the common one. */
   of(tunnel: string): Series {
     const found = this.#series.get(tunnel)
     if (found !== undefined) return found
@@ -134,7 +134,7 @@ export class Metrics {
     return series
   }
 
-  /** The tunnel that has been there for longest and is not any more. */
+  /** Removes the series of the oldest tunnel that no longer exists. */
   #forgetOne(): boolean {
     for (const name of this.#series.keys())
       if (name !== OTHER_TUNNEL && !this.#isLive(name)) return this.#series.delete(name)

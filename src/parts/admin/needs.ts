@@ -1,11 +1,11 @@
-// The matters that need an operator, the worst first.
+// Finds what needs the operator's attention, the worst first.
 
 import { quantile } from '../../measures.ts'
 import type { TokenRow, TunnelRow } from './rows.ts'
 import type { Attention, CertificateRow, ServerRow } from './view-rows.ts'
 
 const DAY_MS = 86_400_000
-/** Errors in this share of requests, of at least this many. */
+/** The share of failed requests that counts as many errors, and the minimum number of requests. */
 const MANY_ERRORS = 0.05
 const FEW_REQUESTS = 5
 const SLOW_MS = 1_000

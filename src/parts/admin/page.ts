@@ -1,8 +1,8 @@
-// The page of the admin listener: one file without anything to fetch but its own API.
+// The page of the admin listener: one file that only uses its own API.
 
 import { SAFE_HEADERS } from './access.ts'
 
-/** Returns the page. It has no secret: it asks the API, with the token that the operator types. */
+/** Returns the page, which contains no secret: it calls the API with the token that the operator enters. */
 export async function pageAnswer(): Promise<Response> {
   const { builtPage } = await import('../../http/built-page.ts')
   const { html, scriptHash, styleHash } = await builtPage('admin')
@@ -11,7 +11,7 @@ export async function pageAnswer(): Promise<Response> {
     `script-src '${scriptHash}'`,
     `style-src '${styleHash}'`,
     "connect-src 'self'",
-    // The mark of the page.
+    // The favicon of the page.
     'img-src data:',
     "frame-ancestors 'none'",
     "base-uri 'none'",

@@ -1,4 +1,4 @@
-// Proves that a tunnel works, from this server through the client to the app and back, by one small request.
+// Proves that a tunnel works with one small request from this server through the client to the app and back.
 
 import type { ErrorCode } from '../../errors.ts'
 import type { Hop } from '../../http/forward.ts'
@@ -6,7 +6,7 @@ import { RequestHead, readWhole } from '../../http/head.ts'
 import type { Exchange, Rewrite, Upstream, Visit } from '../../server/contracts/upstream.ts'
 import { PROBE_HEADER } from '../../wire/control.ts'
 
-/** The agent that apps see in their logs. */
+/** The user agent of probes in apps' logs. */
 const AGENT = 'localtunnels-probe'
 
 export interface Probe {
@@ -18,8 +18,8 @@ export interface Probe {
 }
 
 /**
- * Asks for `HEAD /`. A response of any status proves the way there and back. `proof`: what the client knows its server by, so that the
- * inspector does not take the probe for a visitor. Never rejects.
+ * Sends `HEAD /`. A response with any status proves both directions. `proof`: how the client recognises its server,
+ * so that the inspector does not take the probe for a visitor. Never rejects.
  */
 export function probe(upstream: Upstream, host: string, proof: string | undefined): Promise<Probe> {
   return new Promise(resolve => {

@@ -1,11 +1,11 @@
-// How this process is: the delay of its event loop, its memory and its descriptors.
+// The state of this process: the delay of its event loop, its memory and its descriptors.
 
 import { readdirSync } from 'node:fs'
 
 const LOOK_EVERY_MS = 100
 
 export class ProcessState {
-  /** Seconds that timers came late, in sum, how many there were, and the worst since the last look. */
+  /** The total delay of timers in seconds, their number, and the longest delay since the last call of `takeWorst`. */
   delaySum = 0
   delayCount = 0
   #worst = 0
@@ -18,7 +18,7 @@ export class ProcessState {
     this.#timer.unref()
   }
 
-  /** The longest delay since the last call, seconds. */
+  /** Returns the longest delay since the last call, in seconds. */
   takeWorst(): number {
     const worst = this.#worst
     this.#worst = 0
@@ -39,27 +39,30 @@ export class ProcessState {
   }
 }
 
-/** Returns the memory in bytes. `undefined` without a free descriptor, which the runtime needs to ask the system. */
+/** Returns the memory in bytes. `undefined` without a free descriptor, which the runtime needs to read it. */
 export function usedMemory(): { readonly rss: number; readonly heapUsed: number } | undefined {
   try {
     return process.memoryUsage()
   } catch {
-    return undefined // the other metrics are wanted all the more
+    return undefined // the other metrics are then even more important
   }
 }
 
-/** Returns the time of all processors that the process used, in microseconds. */
+/** Returns the processor time of the process, in microseconds. */
 export function processorUs(): number {
   const { user, system } = process.cpuUsage()
   return user + system
 }
 
-/** Returns the number of open descriptors. `undefined` if this system does not say, or there is no free one to ask with. */
+/**
+ * Returns the number of open descriptors. `undefined` if this system does not report it, or no descriptor is free to
+ * read it.
+ */
 export function openDescriptors(): number | undefined {
   try {
-    // The list holds the one that it is read by.
+    // The list includes the descriptor with which it is read.
     return readdirSync('/proc/self/fd').length - 1
   } catch {
-    return undefined // not Linux, or none is free
+    return undefined // not Linux, or no descriptor is free
   }
 }

@@ -1,4 +1,4 @@
-// The traffic of tunnels in the last five minutes: the difference to a mark of that time.
+// The traffic of tunnels in the last five minutes, as the difference from a mark of that time.
 
 import type { Traffic } from '../../operations.ts'
 import type { Metrics, Series } from './metrics.ts'
@@ -8,13 +8,13 @@ import { type Counts, countsOf, difference, NONE } from './traffic-log.ts'
 
 export const MARK_MS = 30_000
 const WINDOW_MS = 300_000
-/** The minimum time in seconds for a rate: one request in the first second is not sixty a minute. */
+/** The minimum time in seconds for a rate. Without it, one request in the first second would be sixty a minute. */
 const MIN_SECONDS = 60
 
 interface Mark {
   readonly atMs: number
   readonly counts: ReadonlyMap<Series, Counts>
-  /** The time of processors in microseconds. */
+  /** The processor time, in microseconds. */
   readonly processorUs: number
 }
 
@@ -27,14 +27,14 @@ export class Recent {
     this.#marks = [{ atMs: nowMs, counts: new Map(), processorUs: processorUs() }]
   }
 
-  /** Every `MARK_MS`. */
+  /** Sets a mark, every `MARK_MS`. */
   mark(nowMs: number = Date.now()): void {
     const last = this.#marks.at(-1)?.counts
     const counts = new Map<Series, Counts>()
     for (const series of this.#metrics.series.values()) {
       const now = countsOf(series)
       const before = last?.get(series)
-      // Most tunnels are idle: all marks share what they have counted.
+      // Most tunnels are idle, and all marks share their unchanged counts.
       counts.set(series, before !== undefined && isSame(now, before) ? before : now)
     }
     const next = this.#marks.findLastIndex(({ atMs }) => nowMs - atMs >= WINDOW_MS)
@@ -49,7 +49,7 @@ export class Recent {
     return this.#since(series === undefined ? NONE : this.#done(series))
   }
 
-  /** The traffic of all tunnels, and what the process uses for it. */
+  /** The traffic of all tunnels, and the resources that the process uses. */
   get total(): RecentRow {
     const row = this.#since(addedCounts([...this.#metrics.series.values()].map(series => this.#done(series))))
     const { atMs, processorUs: before } = this.#marks[0]!
@@ -71,7 +71,7 @@ export class Recent {
   }
 }
 
-/** The one that measured for longest says over which time. */
+/** Returns the sum. Its time is that of the row with the longest one. */
 export function addedRecent(all: readonly RecentRow[]): RecentRow {
   const seconds = Math.max(MIN_SECONDS, ...all.map(row => row.seconds))
   const used = (of: (row: RecentRow) => number | undefined) =>
@@ -85,7 +85,7 @@ export function addedRecent(all: readonly RecentRow[]): RecentRow {
   }
 }
 
-/** One row for each time, the newest first. */
+/** Returns one row for each time, the newest first. */
 export function addedTraffic(rows: readonly Traffic[]): readonly Traffic[] {
   const byTime = Map.groupBy(rows, ({ atMs }) => atMs)
   return [...byTime]

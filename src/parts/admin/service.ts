@@ -1,6 +1,6 @@
-// The operations of the operator on a server, whether by the API or by a command.
+// The operator's actions on a server, by the API or by a command.
 
-import { type ErrorCode, TunnelError } from '../../errors.ts'
+import { type ErrorCode, errorOf, TunnelError } from '../../errors.ts'
 import { addToken, type NewToken, rotateToken } from '../../kept-tokens.ts'
 import type { AuditEntry, Ban, Span, Traffic } from '../../operations.ts'
 import type { Observer } from '../../plugin.ts'
@@ -22,12 +22,12 @@ import type { ClientRow, ProbeView, RecentRow, TokenRow, TunnelRow } from './row
 import { TrafficLog } from './traffic-log.ts'
 import { clientRow, probeView, tokenRow, tunnelRow } from './view.ts'
 
-/** A server of the cluster, with what it reported last; without it if its version does not report. */
+/** A server of the cluster with its last report. An older version reports nothing. */
 export interface NodeRow extends ClusterMember, Partial<ServerReport> {}
 
-/** The time in milliseconds between looks at tunnels that may need a probe. */
+/** The time in milliseconds between searches for tunnels that need a probe. */
 const PROBE_LOOK_MS = 1_000
-/** The time in milliseconds between looks for bans of other workers. */
+/** The time in milliseconds between searches for bans of other workers. */
 const BANS_LOOK_MS = 500
 const MAX_PROBES = 16
 
@@ -44,7 +44,7 @@ export class AdminService {
   readonly #probing = new Set<Tunnel>()
   readonly #timers: ReturnType<typeof setInterval>[] = []
 
-  /** Makes it. `far`: the reports of other servers. */
+  /** Makes the service. `far`: the reports of other servers. */
   constructor(
     server: PartServer,
     whole: WholeServer,
@@ -80,10 +80,9 @@ export class AdminService {
     this.#book?.stop()
   }
 
-  readonly failed = (cause: unknown): void =>
-    this.#server.failed(cause instanceof Error ? cause : new Error(String(cause)))
+  readonly failed = (cause: unknown): void => this.#server.failed(errorOf(cause))
 
-  /** A token at the listener was not the right one. */
+  /** Called when a request showed a wrong token. */
   refused(remoteAddress: string, code: ErrorCode): void {
     this.#metrics.refused(code)
     this.#server.emit('refused', { remoteAddress, wire: 'admin', code, kind: 'admin' })
@@ -93,7 +92,7 @@ export class AdminService {
     return this.#server.settings.basePath
   }
 
-  /** The first domain, which tells one server's page from another's. */
+  /** The first domain, by which an operator distinguishes servers' pages. */
   get domain(): string {
     return this.#server.settings.domains[0] ?? ''
   }
@@ -142,8 +141,9 @@ export class AdminService {
   }
 
   /**
-   * Resolves with the traffic of a tunnel, of one server, or of all servers that report; with `''` for the tunnel, when this
-   * server measured. `undefined` if nothing is stored, or a server that has the tunnel does not report.
+   * Resolves with the traffic of a tunnel, of one server, or of all servers that report; with `''` as the tunnel,
+   * with the times when this server measured. `undefined` if nothing is stored, or a server with the tunnel does not
+   * report.
    */
   async traffic(
     span: Span,
@@ -173,7 +173,9 @@ export class AdminService {
     return this.#settings.audit?.entries(beforeMs, limit)
   }
 
-  /** Rejects with `CLUSTER_UNREACHABLE`. `undefined`: the server is alone. */
+  /**
+   * Resolves with the servers of the cluster. `undefined` if the server is alone. Rejects with `CLUSTER_UNREACHABLE`.
+   */
   nodes(): Promise<readonly NodeRow[]> | undefined {
     const { servers } = this.#server
     return servers
@@ -233,7 +235,10 @@ export class AdminService {
 
   // ── Doing ──────────────────────────────────────────────────────────────────────────────────────────────────
 
-  /** Revokes the name or port, and its page for visitors; its client gets the reason. A client that still runs may ask for it again: ban the name to keep it. */
+  /**
+   * Revokes the name or port, and its page for visitors; its client gets the reason. A running client may request it
+   * again: to prevent that, ban the name.
+   */
   closeTunnel(name: string): { readonly closed: string } | undefined {
     if (!this.#server.closeTunnel(name)) return undefined
     this.#note('tunnel.close', name)
@@ -250,7 +255,7 @@ export class AdminService {
     return undefined
   }
 
-  /** Resolves with the process that serves from now on. Throws `ADMIN_INVALID` where nothing can replace the server. */
+  /** Replaces this process. Resolves with the number of the new one. Throws `ADMIN_INVALID` if that is impossible. */
   async upgrade(): Promise<number> {
     const { upgrade } = this.#settings
     if (upgrade === undefined)
@@ -265,7 +270,7 @@ export class AdminService {
     return found && probeView(found)
   }
 
-  /** Cuts the visitors and clients that the ban names, as far as the server knows them. */
+  /** Adds a ban and cuts the visitors and clients that it names, as far as the server knows them. */
   ban(ban: Omit<Ban, 'id'>): Ban {
     if (this.#server.bans === undefined) throw new TunnelError('ADMIN_INVALID', 'This server keeps no bans.')
     const added = this.#server.bans.add(ban)
@@ -273,7 +278,7 @@ export class AdminService {
     return added
   }
 
-  /** Lists all bans, with those of other workers. */
+  /** Lists all bans, including those of other workers. */
   allBans(): readonly Ban[] {
     this.#refreshBans()
     return this.#server.bans?.all ?? []
@@ -293,7 +298,7 @@ export class AdminService {
     return { removed: id }
   }
 
-  /** The secret is shown this once. */
+  /** Adds a token, whose secret is shown only in this result. */
   addToken(token: NewToken): { readonly name: string; readonly token: string } {
     const secret = addToken(this.#tokenStore(), token)
     this.#server.servers?.shared?.tokensChanged()
@@ -329,7 +334,7 @@ export class AdminService {
 
   // ── Probes ─────────────────────────────────────────────────────────────────────────────────────────────────
 
-  /** Asks the apps of tunnels that have proved nothing for a while. */
+  /** Probes the apps of tunnels without a response for some time. */
   #probeSilent(): void {
     const { probeMs } = this.#settings
     this.#harvest()
@@ -371,20 +376,20 @@ export class AdminService {
     return notAfterMs === undefined ? [] : [{ name: domains[0] ?? '', notAfterMs }]
   }
 
-  /** Adds to the metrics what lanes have served. */
+  /** Adds the requests that lanes have served to the metrics. */
   #harvest(): void {
     this.#server.tunnels.lanes.harvest()
   }
 }
 
-/** Returns the state of the cluster. `undefined` if the server is alone, or one of the workers of a machine. */
+/** Returns the state of the cluster. `undefined` if the server is alone, or a worker of this machine. */
 function clusterOf(servers: Servers | undefined): ClusterGauges | undefined {
   if (servers?.shared === undefined) return undefined
   const { isInTouch, inFlight, shared } = servers
   return { servers: shared.count, isInTouch, inFlight, entries: shared.sizes }
 }
 
-/** Returns the dropped lines of access logs. `undefined` if there is none. */
+/** Returns the number of dropped lines of access logs. `undefined` without a log. */
 function droppedLinesOf(observers: readonly Observer[]): number | undefined {
   let dropped: number | undefined
   for (const observer of observers)

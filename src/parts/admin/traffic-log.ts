@@ -1,10 +1,10 @@
-// Traffic by tunnel, from what is counted to what is kept: every few seconds the difference goes to the store.
+// Writes the traffic by tunnel: every few seconds, the difference of the counts goes to the store.
 
 import { FIRST_DURATION, FIRST_SIZE, STATUS_CLASSES } from '../../measures.ts'
 import type { OperationsStore, Traffic } from '../../operations.ts'
 import type { Metrics, Series } from './metrics.ts'
 
-/** The time in milliseconds between writes: the traffic that a crash may lose. */
+/** The time in milliseconds between writes, whose traffic a crash may lose. */
 const WRITE_EVERY_MS = 5_000
 const PRUNE_EVERY_MS = 3_600_000
 
@@ -17,12 +17,12 @@ export class TrafficLog {
   readonly #store: OperationsStore
   readonly #harvest: () => void
   readonly #failed: (error: unknown) => void
-  /** The written counts of each series. A series that is gone from the metrics is also gone from here. */
+  /** The written counts of each series, for series that the metrics still have. */
   #written = new Map<Series, Counts>()
   readonly #timer: ReturnType<typeof setInterval>
   #prunedAtMs = 0
 
-  /** Makes the book. `harvest` brings the metrics up to date. */
+  /** Makes the log. `harvest` brings the metrics up to date. */
   constructor(
     metrics: Metrics,
     store: OperationsStore,
@@ -37,12 +37,12 @@ export class TrafficLog {
     this.#timer.unref()
   }
 
-  /** Writes everything up to now to the store. */
+  /** Writes all traffic so far to the store. */
   write(): void {
     try {
       this.#write(Date.now())
     } catch (error) {
-      // A full disk must not end the server; what was not written is in the next try.
+      // A full disk must not end the server. The next attempt includes these counts.
       this.#failed(error)
     }
   }
@@ -54,7 +54,7 @@ export class TrafficLog {
 
   #write(nowMs: number): void {
     this.#harvest()
-    // Says that this span was measured: one without a row is a gap, and not one without requests.
+    // Records that this span was measured: one without this row is a gap, rather than one without requests.
     const rows: Omit<Traffic, 'atMs'>[] = [{ tunnel: '', requests: 0, errors: 0, bytesIn: 0, bytesOut: 0 }]
     const written = new Map<Series, Counts>()
     for (const [tunnel, series] of this.#metrics.series) {
@@ -72,7 +72,6 @@ export class TrafficLog {
   }
 }
 
-/** Returns the counts of a tunnel so far. */
 export function countsOf({ byMethod, bytesIn, bytesOut }: Series): Counts {
   let requests = 0
   let errors = 0

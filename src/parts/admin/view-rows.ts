@@ -1,4 +1,4 @@
-// The rows of the page's views, for the server that makes them and the page that shows them.
+// The rows of the admin page's views, for the server that makes them and the page that shows them.
 
 import type { ClientRow, RecentRow, TokenRow, TunnelRow } from './rows.ts'
 
@@ -20,7 +20,7 @@ export interface Head {
   readonly version: string
   readonly status: 'operational' | 'draining' | 'stopped'
   readonly uptimeSeconds: number
-  /** The counts of all servers that report; those of tokens and bans are of this one. */
+  /** The counts of all servers that report; for tokens and bans, those of this one. */
   readonly counts: { readonly [view in 'tunnels' | 'clients' | 'tokens' | 'bans' | 'servers']: number }
 }
 
@@ -34,7 +34,7 @@ export interface Point {
   readonly p95?: number
 }
 
-/** The whole range up to now. `null`: nothing was measured then. */
+/** The whole range up to now. `null` where nothing was measured. */
 export interface Series {
   readonly isKept: boolean
   readonly fromMs: number
@@ -44,11 +44,11 @@ export interface Series {
 
 export interface Listed<Row> {
   readonly rows: readonly Row[]
-  /** The number of rows without a limit. */
+  /** The number of rows without the limit. */
   readonly matching: number
 }
 
-/** A server with its last report; an older version reports less, or nothing. */
+/** A server with its last report. An older version reports less, or nothing. */
 export interface ServerRow {
   readonly id: string
   readonly isSelf?: boolean
@@ -80,12 +80,12 @@ export interface Overview {
   readonly recent: RecentRow
   readonly inFlight: number
   readonly series: Series
-  /** By which part there are more requests than an hour ago. Left out: not measured. */
+  /** The difference in requests from an hour ago, as a fraction. Left out if not measured. */
   readonly hourAgo?: number
   readonly busiest: readonly TunnelRow[]
   /** The tokens whose tunnels together have the most requests. */
   readonly users: readonly (readonly [token: string, recent: RecentRow])[]
-  /** The tunnel with the most errors lately. */
+  /** The tunnel with the most recent errors. */
   readonly worst?: TunnelRow
   readonly attention: readonly Attention[]
   readonly codes: readonly (readonly [code: string, count: number])[]
@@ -137,7 +137,7 @@ export interface Attention {
   readonly isBad: boolean
   /** The tunnel, token, server or certificate. */
   readonly subject: string
-  /** Errors in percent, milliseconds, or days. */
+  /** The value: errors in percent, milliseconds, or days. */
   readonly value: number
   /** How many of this kind are not listed. */
   readonly more?: number

@@ -1,4 +1,4 @@
-// The rows of the admin API, made from the tunnels and clients of a server. Secrets and bodies are never among them.
+// Makes the rows of the admin API from the tunnels and clients of a server, without secrets and bodies.
 
 import type { ClientConnection } from '../../server/contracts/clients.ts'
 import type { Tunnel } from '../../server/tunnels/tunnel.ts'

@@ -1,5 +1,5 @@
-// The views of the page, each in one response: made from the responses of the API, so that one server, and all workers of a
-// machine, have the same.
+// Makes each view of the admin page from responses of the API, so that a single server and all workers of a machine
+// have the same views.
 
 import { TunnelError } from '../../errors.ts'
 import { quantile } from '../../measures.ts'
@@ -26,7 +26,7 @@ import {
   type View,
 } from './view-rows.ts'
 
-/** Asks the API; `path` is below /api/v1. Rejects with why not. */
+/** Requests `path` below /api/v1. Rejects with the reason if it fails. */
 export type Ask = (path: string) => Promise<unknown>
 
 const RANGES: Readonly<Record<string, readonly [by: Span, seconds: number, points: number]>> = {
@@ -35,7 +35,7 @@ const RANGES: Readonly<Record<string, readonly [by: Span, seconds: number, point
   week: ['hour', 3_600, 168],
 }
 const [BUSIEST, USERS] = [10, 5]
-/** Minutes that are compared with those of an hour before. */
+/** The number of minutes that are compared with those of an hour before. */
 const COMPARED = 5
 const LEAST_COMPARED = 3
 const MAX_ROWS = 1_000
@@ -82,7 +82,7 @@ const CHOICES: Readonly<Record<string, (row: TunnelRow) => boolean>> = {
   open: ({ isGuarded }) => !isGuarded,
 }
 
-/** Returns a view. `undefined` if there is no such view. Throws `ADMIN_INVALID` for what cannot be asked. */
+/** Returns a view. `undefined` if there is no such view. Throws `ADMIN_INVALID` for an invalid query. */
 export async function viewOf(view: string, query: URLSearchParams, ask: Ask): Promise<object | undefined> {
   if (!isView(view)) return undefined
   const parts = new Parts(ask)
@@ -102,7 +102,7 @@ export async function viewOf(view: string, query: URLSearchParams, ask: Ask): Pr
 
 const isView = (text: string): text is View => (VIEWS as readonly string[]).includes(text)
 
-/** Each part is asked for once. Responses of our own API have the form of this version. */
+/** The parts of a view, each requested once. Our own API responds in the form of this version. */
 class Parts {
   readonly #ask: Ask
   #nodes: Promise<{ readonly nodes: readonly NodeRow[] }> | undefined
@@ -131,7 +131,7 @@ class Parts {
   }
 
   async servers(): Promise<readonly ServerRow[]> {
-    // Where the others cannot be asked, the page still shows this one.
+    // If other servers cannot be asked, the page still shows this one.
     this.#nodes ??= this.ask<{ nodes: readonly NodeRow[] }>('/nodes').catch(() => ({ nodes: [] }))
     const { nodes } = await this.#nodes
     if (nodes.length > 0) return nodes
@@ -165,7 +165,7 @@ class Parts {
       this.servers(),
     ])
     const { domain, version, status, uptimeSeconds } = stats
-    // Workers of one machine say nothing of themselves to each other.
+    // Workers of one machine report nothing to each other.
     const isTold = servers.some(row => row.tunnels !== undefined)
     const counts = {
       tunnels: isTold ? sum(servers, ({ tunnels = 0 }) => tunnels) : stats.activeSubdomains,
@@ -188,7 +188,7 @@ async function overview(parts: Parts, query: URLSearchParams): Promise<Omit<Over
   ])
   const hourAgo = await anHourAgo(parts.ask, query, points)
   const measured = servers.flatMap(({ recent }) => recent ?? [])
-  // Workers of one machine say nothing of themselves to each other.
+  // Workers of one machine report nothing to each other.
   if (measured.length === 0) measured.push((await parts.ask<{ recent: RecentRow }>('/recent')).recent)
   const visited = rows.filter(({ recent }) => recent.requests > 0)
   const byToken = Map.groupBy(visited, ({ token = '' }) => token)
@@ -284,7 +284,7 @@ const clientTexts = ({ address, agent = '', token = '', server = '', tunnels: na
   ...names,
 ]
 
-/** Returns rows filtered, sorted and cut by the query. */
+/** Returns rows filtered, sorted and limited by the query. */
 function listed<Row>(
   all: readonly Row[],
   query: URLSearchParams,
@@ -324,7 +324,10 @@ interface Counted {
   readonly durations?: readonly number[]
 }
 
-/** Returns by which part the requests of the last minutes exceed those of an hour before. `undefined`: one was not measured, or had none. */
+/**
+ * Returns by which fraction the requests of the last minutes exceed those of an hour before. `undefined` if one of
+ * the times was not measured, or had none.
+ */
 async function anHourAgo(ask: Ask, query: URLSearchParams, shown: Series): Promise<number | undefined> {
   const { points } =
     (query.get('range') ?? 'hour') === 'hour' ? shown : await series(ask, new URLSearchParams())
@@ -337,7 +340,7 @@ async function anHourAgo(ask: Ask, query: URLSearchParams, shown: Series): Promi
   return before === 0 || now === 0 ? undefined : now / before - 1
 }
 
-/** Returns the series of a tunnel, of one server, or of all. `server`: of a tunnel that another one has. */
+/** Returns the series of a tunnel, of one server, or of all. `server`: the one with the tunnel, if it is another. */
 async function series(
   ask: Ask,
   query: URLSearchParams,
@@ -356,7 +359,7 @@ async function series(
     return { isKept: answer.isKept, byTime: new Map(answer.traffic.map(row => [Date.parse(row.at), row])) }
   }
   const of = (name: string, value: string) => rowsOf(`&${name}=${encodeURIComponent(value)}`)
-  // Rows of no tunnel say when this server measured.
+  // Rows without a tunnel show when this server measured.
   const all = await (server !== '' ? of('server', server) : tunnel !== '' ? of('tunnel', '') : rowsOf(''))
   const own = tunnel === '' ? all : await of('tunnel', tunnel)
   const points = Array.from({ length: count }, (_, at) => {

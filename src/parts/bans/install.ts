@@ -1,9 +1,9 @@
-// Bans of the operator as a part of a server: a layer while addresses are banned, and a response about each address and name.
+// Bans of the operator as a part of a server: a layer while addresses are banned, and a check of each address and
+// name.
 
 import type { Ban } from '../../operations.ts'
 import type { Install, WholeServer } from '../../server/contracts/part.ts'
-import { Bans, MAX_SHARED } from './bans.ts'
-import { SharedBans } from './shared-bans.ts'
+import { Bans, MAX_SHARED, SharedBans } from './bans.ts'
 
 export const installBans: Install = server => {
   let bans: Bans | undefined
@@ -13,7 +13,7 @@ export const installBans: Install = server => {
   const added = ({ kind, value }: Ban): void => {
     if (kind === 'tunnel') {
       server.closeTunnel(value)
-      // The other ends of a private service.
+      // The connecting ends of a private service.
       for (const client of [...clients]) client.reloaded()
     } else for (const client of [...clients]) if (isBanned(client.remoteAddress)) client.close('BLOCKED')
   }
@@ -27,7 +27,7 @@ export const installBans: Install = server => {
     },
     judge: address => (isBanned(address) ? 'BLOCKED' : undefined),
     isBlocked: name => bans?.isTunnelBanned(name) === true,
-    // Each request of a proxy's connection may be another visitor's.
+    // Each request on a proxy's connection may come from another visitor.
     lane: ({ isProxy, address }) =>
       bans?.hasAddresses === true && (isProxy || isBanned(address)) ? 'none' : undefined,
     async start(whole) {
@@ -40,7 +40,7 @@ export const installBans: Install = server => {
     share(open) {
       const table = open('bans', MAX_SHARED)
       return () => {
-        // Also without an operator of its own a server keeps away whom the others do.
+        // Even without an operator of its own, a server applies the others' bans.
         bans ??= new Bans(undefined, host)
         bans.share(new SharedBans(table))
       }

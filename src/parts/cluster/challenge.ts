@@ -1,5 +1,5 @@
-// A server that calls another one proves on each connection that it knows the secret: the one that is called sends a random
-// number, and the proof is made of it. A proof that others read on the way is useless for another connection.
+// Proves on each connection between servers that the caller knows the secret: the called server sends a random
+// number, and the proof depends on it. A proof that others read cannot be used on another connection.
 
 import { randomBytes } from 'node:crypto'
 import { eventLoop } from '../../event-loop.ts'
@@ -9,10 +9,13 @@ import type { Socket, SocketHandler } from '../../socket.ts'
 import type { Cluster } from './cluster.ts'
 import { challengeWith, MAX_GREETING_BYTES, PEER_REFUSED, proofIn } from './peer-wire.ts'
 
-/** The time in milliseconds for the proof, for which the caller has nothing to wait. */
+/** The time in milliseconds for the proof, which the caller can send at once. */
 const ANSWER_MS = 2_000
 
-/** Makes the route of proved servers. `enter` gets the connection of a server of the cluster; a stranger's is refused. */
+/**
+ * Returns the route for a server that must prove itself. `enter` gets the connection of a server of the cluster;
+ * others are refused.
+ */
 export function provedRoute(
   arrival: Arrival,
   cluster: Cluster,
@@ -22,7 +25,7 @@ export function provedRoute(
   if (hasProof || !cluster.mayBePeer(arrival)) return refusal('TOKEN_REFUSED')
   const number = randomBytes(16).toString('base64url')
   const isProof = (proof: string): boolean => cluster.isProof(proof, number)
-  // The server may stop until then, and would not wait for this connection: the caller uses another server.
+  // The server may have stopped since, and would not wait for this connection. The caller then uses another server.
   const takeIn = (socket: Socket): SocketHandler | undefined =>
     cluster.isLeaving ? undefined : enter(socket)
   return { kind: 'takeover', takeOver: socket => new Challenge(socket, number, isProof, takeIn) }
@@ -34,7 +37,7 @@ class Challenge implements SocketHandler {
   readonly #enter: (socket: Socket) => SocketHandler | undefined
   readonly #stopTimer: () => void
   #bytes: Uint8Array = new Uint8Array(0)
-  /** The handler of the connection's events once its caller is known. */
+  /** The handler of the connection's events once the caller has proved itself. */
   #way: SocketHandler | undefined
   #isOver = false
 
@@ -59,7 +62,7 @@ class Challenge implements SocketHandler {
     const end = answer.indexOf('\r\n\r\n')
     if (end < 0 && answer.length < MAX_GREETING_BYTES) return
     this.#stopTimer()
-    // A server of the cluster says nothing behind its proof before it has a response.
+    // A server of the cluster sends nothing after its proof before the reply.
     const isWhole = end + 4 === answer.length
     if (!isWhole || !this.#isProof(proofIn(latin1(answer, 0, answer.length)))) return this.#refuse()
     this.#way = this.#enter(this.#socket)

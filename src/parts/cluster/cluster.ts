@@ -1,12 +1,13 @@
-// This server among others: sends signs of life, holds names for its clients, and finds the servers of all other names.
+// This server as one of a cluster: sends heartbeats, holds names for its clients, and finds the servers of all other
+// names.
 
 import { randomBytes } from 'node:crypto'
 import { hostname, networkInterfaces } from 'node:os'
 import type { Directory, DirectoryTimes, Node, Place } from '../../directory.ts'
-import { type ErrorCode, TunnelError } from '../../errors.ts'
+import { type ErrorCode, messageOf, TunnelError } from '../../errors.ts'
 import { eventLoop } from '../../event-loop.ts'
-import type { Clock } from '../../server/contracts/clock.ts'
 import type { Arrival } from '../../server/contracts/front.ts'
+import type { PartServer, WholeServer } from '../../server/contracts/part.ts'
 import type { RawWish } from '../../server/contracts/raw-visit.ts'
 import type {
   Claimed,
@@ -18,13 +19,11 @@ import type {
   Shared,
 } from '../../server/contracts/servers.ts'
 import type { Upstream } from '../../server/contracts/upstream.ts'
-import type { Bounds } from '../../server/settings/bounds.ts'
 import type { ClusterOptions, PeerTls } from '../../server/settings/part-options.ts'
 import { hash } from '../../server/tunnels/pool.ts'
 import type { ByteStream, StreamHandler } from '../../session/byte-stream.ts'
-import type { Turns } from '../../session/turns.ts'
 import type { Socket, SocketHandler } from '../../socket.ts'
-import { FarPorts, type FarPortsHost } from './far-ports.ts'
+import { FarPorts } from './far-ports.ts'
 import { Holds } from './holds.ts'
 import { CLUSTER_TIMES } from './options.ts'
 import { PeerSecret } from './peer-secret.ts'
@@ -37,100 +36,69 @@ import { Tables } from './tables.ts'
 /** The time in milliseconds after which a waiting request searches for its name again. */
 const LOOK_AGAIN_MS = 100
 
-export interface ClusterHost {
-  readonly limits: Bounds
-  readonly deadlines: Clock
-  readonly turns: Turns
-  readonly controlHost: string
-  /** Called when another server has the name: its tunnel here ends. */
-  lost(name: string): void
-  claimedElsewhere(name: string): void
-  isServedHere(name: string): boolean
-  /** Opens the ports of other servers' tunnels; `undefined`: the servers are of one machine, and the one that has the tunnel listens. */
-  readonly ports: Pick<FarPortsHost, 'isOffered' | 'open' | 'close'> | undefined
-  failed(error: Error): void
-}
-
 export class Cluster implements Servers {
-  /** The host names it for operators; the rest tells its starts, and servers of one host, apart. */
+  /** Contains the host name, for operators. The rest differs between starts, and between servers of one host. */
   readonly node: string = `${hostname()
     .split('.', 1)[0]
     ?.replace(/[^\w-]/g, '')}-${randomBytes(5).toString('hex')}`
   /** The tables of all servers. `undefined` if they share files instead. */
   readonly tables: Tables | undefined
-  /** The shared data, once it is there. */
+  /** The shared data, once it is loaded. */
   shared: Shared | undefined
-  readonly #host: ClusterHost
+  readonly #server: PartServer
+  readonly #whole: WholeServer
   readonly #directory: Directory
   readonly #times: DirectoryTimes
   readonly #peerTls: PeerTls | undefined
   readonly #places: Places
   readonly #holds: Holds
+  /** `undefined`: the servers are of one machine, have the same ports, and the one that has the tunnel listens. */
   readonly #farPorts: FarPorts | undefined
   readonly #peers: Peers
   #url = ''
   readonly #secret: PeerSecret
   #waiting = 0
-  /** Claims that came too early for a new directory: each goes on when its time has come, or when this server leaves. */
+  /** Claims that came too early for a new directory. Each continues at its time, or when this server leaves. */
   readonly #early = new Set<() => void>()
   #stopListening: (() => void) | undefined
   #stopBeating: (() => void) | undefined
   #restoredAt = 0
-  /** The time when the ports of others were requested last. */
+  /** The time of the last request for the ports of other servers. */
   #lookedAt = Number.NEGATIVE_INFINITY
   /**
-   * The number of times when the directory may have lost the data of this server, and after how many of them it has got the
-   * data again.
+   * The number of times when the directory may have lost this server's data, and the last of them after which it got
+   * the data again.
    */
   #doubts = 0
   #cleared = 0
   #isFailing = false
   #isOver = false
 
-  constructor(options: ClusterOptions, host: ClusterHost) {
+  constructor(options: ClusterOptions, server: PartServer, whole: WholeServer) {
     const { directory, peerTls, secret = '', whenUnreachable = 'refuse', times } = options
     this.#peerTls = peerTls
-    this.#host = host
+    this.#server = server
+    this.#whole = whole
     this.#directory = directory
     this.#times = { ...CLUSTER_TIMES, ...times }
     this.#secret = new PeerSecret(secret, this.#times.earlyMs)
-    this.#peers = new Peers({
-      get limits() {
-        return host.limits
-      },
-      deadlines: host.deadlines,
-      turns: host.turns,
-      directory,
-      times: this.#times,
-      peerTls,
-      proofFor: (node, number) => this.#secret.proofFor(node, number),
-      controlHost: host.controlHost,
-      failed: error => host.failed(error),
-    })
+    this.#peers = new Peers({ server, directory, times: this.#times, peerTls, secret: this.#secret })
     this.#places = new Places(directory)
-    this.tables = directory.tables && new Tables(directory.tables, error => host.failed(error))
+    this.tables = directory.tables && new Tables(directory.tables, error => server.failed(error))
     this.#holds = new Holds({
       node: this.node,
       directory,
       times: this.#times,
       whenUnreachable,
-      lost: name => host.lost(name),
+      lost: name => server.lost(name),
       failed: error => this.#failed(error),
       wait: ms => this.#wait(ms),
     })
-    this.#farPorts =
-      host.ports &&
-      new FarPorts({
-        node: this.node,
-        directory,
-        isOffered: (kind, port) => host.ports?.isOffered(kind, port) === true,
-        open: async (kind, port) => host.ports?.open(kind, port),
-        close: (kind, port) => host.ports?.close(kind, port),
-        failed: error => host.failed(error),
-      })
+    if (options.peerUrl?.startsWith('unix:') !== true)
+      this.#farPorts = new FarPorts(this.node, directory, server, whole.ports)
   }
 
-  /** Rejects with `CLUSTER_UNREACHABLE`. `url`: where others reach this server. */
+  /** Joins the cluster. `url`: where other servers reach this one. Rejects with `CLUSTER_UNREACHABLE`. */
   async start(url: string): Promise<void> {
     this.#url = url
     try {
@@ -140,7 +108,7 @@ export class Cluster implements Servers {
           this.#places.changed(name, node)
           if (!this.#isOver) this.#farPorts?.changed(name, node)
           this.#holds.changed(name, node, epoch)
-          if (node !== '' && node !== this.node) this.#host.claimedElsewhere(name)
+          if (node !== '' && node !== this.node) this.#whole.claimedElsewhere(name)
         },
         reconnected: () => {
           this.#places.doubt()
@@ -161,16 +129,16 @@ export class Cluster implements Servers {
   }
 
   get isOneMachine(): boolean {
-    return this.#host.ports === undefined
+    return this.#farPorts === undefined
   }
 
-  /** Opens the ports of other servers' tunnels, after this server listens. */
+  /** Opens the ports of other servers' tunnels, once this server listens. */
   async openPorts(): Promise<void> {
     this.#farPorts?.start()
     await this.#lookAtPorts().catch((error: Error) => this.#failed(error))
   }
 
-  /** Leaves the cluster: its names stay reserved for its clients, which go to other servers. */
+  /** Leaves the cluster. Its names stay reserved for its clients, which go to other servers. */
   leave(): void {
     if (this.#isOver) return
     this.#isOver = true
@@ -181,12 +149,12 @@ export class Cluster implements Servers {
     this.#directory.leave(this.node).catch((error: Error) => this.#failed(error))
   }
 
-  /** Whether this server stops: the others send their requests to another server. */
+  /** Whether this server is stopping, so that the others use another one. */
   get isLeaving(): boolean {
     return this.#isOver
   }
 
-  /** Requests for other servers are cut. */
+  /** Stops, and cuts requests to other servers. */
   stop(): void {
     this.leave()
     this.#stopListening?.()
@@ -246,21 +214,21 @@ export class Cluster implements Servers {
     this.#restoredAt = performance.now()
   }
 
-  /** The directory knows the words. Workers have no Redis, so there is nothing to check there. */
+  /** Makes the error, with the directory's own words. Workers have no Redis, so there is nothing to check there. */
   #unreachable(cause: unknown): TunnelError {
-    const reason = cause instanceof Error ? cause.message : String(cause)
     const detail =
-      this.#directory.explain?.(cause) ?? `The directory of the cluster cannot be reached: ${reason}.`
+      this.#directory.explain?.(cause) ??
+      `The directory of the cluster cannot be reached: ${messageOf(cause)}.`
     const action = this.isOneMachine ? '' : this.#directory.adviceFor?.(cause)
     return new TunnelError('CLUSTER_UNREACHABLE', detail, { cause, action })
   }
 
-  /** Reports an error, once for each time that the directory cannot be reached. */
+  /** Reports an error, once for each time that the directory becomes unreachable. */
   #failed(error: Error): void {
     this.#doubts++
     if (this.#isFailing) return
     this.#isFailing = true
-    this.#host.failed(this.#unreachable(error))
+    this.#server.failed(this.#unreachable(error))
   }
 
   // ── Names of this server ───────────────────────────────────────────────────────────────────────────────────
@@ -317,7 +285,7 @@ export class Cluster implements Servers {
     return found instanceof Promise ? found.then(nodes => this.#others(nodes)) : found && this.#others(found)
   }
 
-  /** The name is this server's, and its tunnel is not there yet: the directory's grant is in transit. */
+  /** Whether the name is this server's but its tunnel is not there yet, because the directory's grant is in transit. */
   isComing(name: string): boolean {
     return this.#holds.mayHave(name)
   }
@@ -326,7 +294,6 @@ export class Cluster implements Servers {
     return nodes.filter(({ id }) => id !== this.node)
   }
 
-  /** Returns an upstream to one of the servers. `undefined` if none can be reached now. */
   upstreamTo(nodes: readonly Node[]): Upstream | undefined {
     return this.#peers.among(nodes)?.upstream
   }
@@ -354,8 +321,9 @@ export class Cluster implements Servers {
   }
 
   /**
-   * The server that keeps webhooks for a name that no server holds: the same one for all, as long as none comes or goes. `undefined`:
-   * it is this one, or cannot be reached. Servers that have one store together have no tables, and each may keep.
+   * Returns the upstream to the server that stores webhooks for a name without a server: the same one for all servers
+   * while none comes or goes. `undefined` if it is this one, or cannot be reached. Servers with a common store have
+   * no tables, and each may store webhooks.
    */
   async keeperOf(name: string): Promise<Upstream | undefined> {
     if (this.tables === undefined) return undefined
@@ -381,12 +349,12 @@ export class Cluster implements Servers {
   }
 
   /**
-   * Calls `ready` once the name can be reached again, here or somewhere else, or `tooLate` after the time that requests wait for
-   * a client. Returns what ends the wait; `undefined`: too many wait, or this one has waited that long. `since`: its first wait, as
-   * `performance.now()`.
+   * Waits for a name. Calls `ready` once it can be reached, here or on another server, or `tooLate` after the time
+   * that requests wait for a client. Returns a function that ends the wait; `undefined` if too many wait, or this
+   * request has waited that long. `since`: the beginning of its first wait, on the clock of `performance.now()`.
    */
   awaitName(name: string, since: number, ready: () => void, tooLate: () => void): (() => void) | undefined {
-    const { maxHeldRequests, holdTimeoutMs } = this.#host.limits
+    const { maxHeldRequests, holdTimeoutMs } = this.#server.limits
     const until = since + holdTimeoutMs
     if (this.#waiting >= maxHeldRequests || holdTimeoutMs === 0 || performance.now() > until) return undefined
     this.#waiting++
@@ -400,7 +368,7 @@ export class Cluster implements Servers {
       then?.()
     }
     const look = async (): Promise<void> => {
-      const isHere = this.#host.isServedHere(name)
+      const isHere = this.#server.isServedHere(name)
       const nodes = isHere ? [] : await Promise.resolve(this.find(name)).catch(() => undefined)
       if (isOver) return
       if (isHere || (nodes !== undefined && this.upstreamTo(nodes) !== undefined)) return end(ready)
@@ -413,12 +381,12 @@ export class Cluster implements Servers {
 
   // ── From other servers ─────────────────────────────────────────────────────────────────────────────────────
 
-  /** Whether servers of the cluster come in where the request did. */
+  /** Whether the request came on a port that servers of the cluster may use. */
   mayBePeer({ from }: Pick<Arrival, 'from'>): boolean {
     return this.#peerTls === undefined || from?.isPeers === true
   }
 
-  /** Whether a server of the cluster has made the proof for the connection that got this number. */
+  /** Whether a server of the cluster made the proof, for the connection with this number. */
   isProof(proof: string, number: string): boolean {
     return this.#secret.isProof(proof, this.node, number)
   }
@@ -429,8 +397,8 @@ function freshSecret(): string {
 }
 
 /**
- * Returns the URL at which others reach a server that listens on `hostname`: its address, or the first of this machine that is
- * not loopback.
+ * Returns the URL at which others reach a server that listens on `hostname`: that address, or the first of this
+ * machine that is not loopback.
  */
 export function peerUrlOf(hostname: string, port: number, isTls: boolean): string {
   const isAny = hostname === '' || hostname === '::' || hostname === '0.0.0.0'

@@ -1,6 +1,6 @@
-// A connection between two servers whose ends are said. Its bytes come in frames, each behind its length (u16); the empty
-// frame is the end of one way. A connection that closes before both ends were said was cut, whatever carries it: TLS and unix
-// sockets have no reset.
+// A connection between two servers with explicit ends. Its bytes come in frames, each with its length (u16) before
+// it; an empty frame ends a direction. A connection that closes before both ends was cut: TLS and unix sockets have
+// no reset.
 
 import { UNHEARD } from '../../server/contracts/raw-visit.ts'
 import type { Endpoints, Socket, SocketHandler } from '../../socket.ts'
@@ -10,16 +10,16 @@ const MAX_FRAME_BYTES = 0xffff
 const END = Uint8Array.of(0, 0)
 const frame = new Uint8Array(HEADER_BYTES + MAX_FRAME_BYTES)
 
-/** A socket that receives the events of the connection below, and passes their meaning to `handler`. */
+/** A socket that handles the events of the connection below, and passes their meaning to `handler`. */
 export class FramedSocket implements Socket, SocketHandler {
   handler: SocketHandler
   readonly #socket: Socket
   /** The rest of a header, or of the end, for which the connection had no room. */
   #unsentHeader: Uint8Array = new Uint8Array(0)
-  /** Bytes of a frame that has begun: the next ones written belong to it. */
+  /** The number of bytes missing in the current frame. The next bytes written belong to it. */
   #owedBytes = 0
   #hasEnded = false
-  /** Bytes of the header read so far, and what they say. */
+  /** The number of bytes of the header read so far, and their value. */
   #headerBytes = 0
   #length = 0
   #expectedBytes = 0
@@ -80,7 +80,7 @@ export class FramedSocket implements Socket, SocketHandler {
     return this.#unsentHeader.length === 0
   }
 
-  /** Ends, after everything that was to be written. */
+  /** Ends the direction after all bytes were written. */
   end(): void {
     if (this.#hasEnded) return
     this.#hasEnded = true
@@ -152,7 +152,7 @@ export class FramedSocket implements Socket, SocketHandler {
     else this.handler.drained()
   }
 
-  /** An end of the connection that no frame announced. */
+  /** Called for an end of the connection that no frame announced. */
   ended(): void {
     if (!this.#hasPeerEnded) this.#socket.terminate()
   }

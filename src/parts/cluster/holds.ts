@@ -1,4 +1,5 @@
-// The names that this server holds in the directory: claimed for clients, renewed, returned, and lost to other servers.
+// The names that this server holds in the directory: claimed for clients, renewed, released, and lost to other
+// servers.
 
 import { createHash, randomBytes } from 'node:crypto'
 import {
@@ -14,34 +15,32 @@ import type { Claimed } from '../../server/contracts/servers.ts'
 
 /** The operations of the server that claims need. */
 export interface HoldsHost {
-  /** The id of this server. */
   readonly node: string
   readonly directory: Directory
   readonly times: DirectoryTimes
   readonly whenUnreachable: 'refuse' | 'grant'
-  /** Called when another server has the name. */
   lost(name: string): void
   failed(error: Error): void
   /** Resolves after this long. */
   wait(ms: number): Promise<void>
 }
 
-/** A directory that is early says how long; more tries than these find it in another state. */
+/**
+ * The maximum number of attempts. A directory that is too new says how long to wait; after these attempts its state
+ * has changed.
+ */
 const MAX_TRIES = 5
 /**
- * The maximum number of names that are released while the directory is away. If exceeded: further names stay reserved for
+ * The maximum number of names that are released while the directory is away. Further names stay reserved for
  * `holdMs`.
  */
 const MAX_UNRELEASED = 10_000
-/**
- * The maximum number of lost claims of one name, each with one of two proofs: if any was granted while the directory was away,
- * it was the first.
- */
+/** The maximum number of lost claims of one name. They have one of two proofs: if any was granted, it was the first. */
 const MAX_LOST_OF_NAME = 4
-/** No grant has it, and no hold that was granted without the directory. */
+/** An epoch that no grant has, and no hold that was made without the directory. */
 const NO_EPOCH = -1
 
-/** A claim by its epoch, or one that may have been granted. */
+/** A name that must be released: with its epoch, or the claim that may have been granted. */
 interface Unreleased {
   readonly epoch?: number
   readonly lost?: LostClaim
@@ -50,9 +49,14 @@ interface Unreleased {
 export class Holds {
   readonly #host: HoldsHost
   readonly #held = new Map<string, Hold>()
-  /** Claims in progress, by name: the directory may have granted them, and others may read that first. */
+  /**
+   * The number of claims in progress by name. The directory may have granted them, and other servers may read that
+   * first.
+   */
   readonly #claiming = new Map<string, number>()
-  /** The claims that the directory may have for names that this server does not have, and that could not be released yet. */
+  /**
+   * The names that the directory may have for this server, that it does not hold, and that could not be released yet.
+   */
   readonly #unreleased = new Map<string, readonly Unreleased[]>()
   #isLeaving = false
   #highestEpoch = 0
@@ -61,7 +65,7 @@ export class Holds {
     this.#host = host
   }
 
-  /** All of the names, or none: then a code says why. `resume`: the secret that the client shows. */
+  /** Claims all of the names, or none: then a code says why. `resume`: the secret that the client shows. */
   async claim(
     names: readonly string[],
     resume: string | undefined,
@@ -99,7 +103,7 @@ export class Holds {
         return isProved
       }
       if (before === undefined) claimed.push(name)
-      // The secret of a name that is taken over stays: the client may never read another one.
+      // The secret of a name that is taken over stays, because the client may never read another one.
       if (isProved && resume !== undefined) secret = resume
     }
     return { names, secret }
@@ -122,7 +126,7 @@ export class Holds {
         })
         .catch((cause: unknown) => cause as Error)
       if (outcome instanceof Error) {
-        // The directory may have granted it all the same, and would keep the name for this server.
+        // The directory may have granted the name anyway, and would keep it for this server.
         if (isAsked)
           for (const proof of new Set(isShared ? [''] : [wish.shown || wish.next, wish.next]))
             this.#later(name, { lost: { proof, isShared } })
@@ -145,8 +149,8 @@ export class Holds {
   }
 
   /**
-   * Grants a name while the directory is away, with an epoch below all others: the server that has the name when the directory
-   * is back keeps it. Names of this server stay.
+   * Grants a name while the directory is away, with an epoch below all others: if another server has the name when
+   * the directory is back, that server keeps it. Names of this server stay.
    */
   #unreached({ shown, next, ...wanted }: NameWish, error: Error): boolean | ErrorCode {
     const { name, isShared } = wanted
@@ -159,12 +163,12 @@ export class Holds {
     return shown !== '' && hold.proof === shown ? true : takenCodeOf(name)
   }
 
-  /** The highest epoch of all names that this server knows: a directory that lost its data has to continue from there. */
+  /** The highest epoch of all names that this server knows, from which a directory that lost its data must continue. */
   get highestEpoch(): number {
     return this.#highestEpoch
   }
 
-  /** An epoch that some server was granted. */
+  /** Notes an epoch that a server was granted. */
   saw(epoch: number): void {
     this.#highestEpoch = Math.max(this.#highestEpoch, epoch)
   }
@@ -177,7 +181,7 @@ export class Holds {
     return this.#held.has(name) || this.#claiming.has(name)
   }
 
-  /** No tunnel here has the name any more. */
+  /** Called when no tunnel here has the name any more. */
   release(name: string): void {
     const hold = this.#held.get(name)
     // The names of a server that stops stay reserved for its clients, which go to other servers.
@@ -198,19 +202,19 @@ export class Holds {
     const lost = before.filter(one => one.lost !== undefined)
     const held = before.find(one => one.epoch !== undefined)
     if (unreleased.lost === undefined) {
-      // A later one that the directory knows nothing of has a lower epoch.
+      // A later hold that the directory does not know has a lower epoch.
       const isHigher = (unreleased.epoch ?? NO_EPOCH) > (held?.epoch ?? NO_EPOCH)
       this.#unreleased.set(name, [isHigher || held === undefined ? unreleased : held, ...lost])
     } else if (lost.length < MAX_LOST_OF_NAME) this.#unreleased.set(name, [...before, unreleased])
   }
 
-  /** The directory may have names for this server that it does not hold. */
+  /** Whether the directory may have names for this server that it does not hold. */
   get isBehind(): boolean {
     for (const name of this.#unreleased.keys()) if (!this.#held.has(name)) return true
     return false
   }
 
-  /** The directory says who holds a name now. */
+  /** Called when the directory reports the holder of a name. */
   changed(name: string, node: string, epoch: number): void {
     this.saw(epoch)
     const hold = this.#held.get(name)
@@ -219,7 +223,7 @@ export class Holds {
     this.#lose(name)
   }
 
-  /** Writes all names to the directory again, which has lost them or would soon. */
+  /** Writes all names to the directory, which has lost them or soon would. */
   async restore(): Promise<void> {
     const { directory, node, times } = this.#host
     for (const name of [...this.#unreleased.keys()]) await this.#releaseLate(name)
@@ -228,14 +232,17 @@ export class Holds {
     const lost = new Set(await directory.restore(node, held, times))
     for (const { name, epoch } of held) {
       const now = this.#held.get(name)
-      // The name was claimed again in the meantime: only the earlier hold is lost.
+      // The name was claimed again since: only the earlier hold is lost.
       if (lost.has(name) && now?.epoch === epoch) this.#lose(name)
-      // The name was released in the meantime: the directory may get the two messages in reverse order.
+      // The name was released since, and the directory may get the two messages in reverse order.
       if (!lost.has(name) && now === undefined && !this.#isLeaving) await directory.release(node, name, epoch)
     }
   }
 
-  /** Tells the directory what it could not be notified before, unless the name is held here by now. Rejects while it is away. */
+  /**
+   * Releases what could not be released before, unless the name is held here by now. Rejects while the directory is
+   * away.
+   */
   async #releaseLate(name: string): Promise<void> {
     const { directory, node } = this.#host
     for (const one of this.#unreleased.get(name) ?? []) {
@@ -252,7 +259,7 @@ export class Holds {
   }
 
   #lose(name: string): void {
-    // A server that stops has sent its clients somewhere else, and ends what is in progress.
+    // A server that stops has sent its clients to others, and finishes what is in progress.
     if (this.#held.delete(name) && !this.#isLeaving) this.#host.lost(name)
   }
 }

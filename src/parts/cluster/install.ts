@@ -1,4 +1,4 @@
-// The other servers of a cluster as a part of a server: a name that no tunnel here has may be theirs.
+// The other servers of a cluster as a part of a server: a name without a tunnel here may be theirs.
 
 import { refusal } from '../../server/contracts/front.ts'
 import type { Install } from '../../server/contracts/part.ts'
@@ -11,7 +11,6 @@ import { isPeerProtocol } from './peer-wire.ts'
 
 export const installCluster: Install = server => {
   let joined: Joined | undefined
-  /** Resolves when this server has joined. */
   let join: () => Promise<Joined>
   const searches = new NameSearches()
   const check = ({ cluster, port }: ServerSettings): void => cluster && checkCluster(cluster, port)
@@ -31,8 +30,8 @@ export const installCluster: Install = server => {
       const { cluster, port } = server.settings
       if (cluster === undefined) return
       join = async () => (await import('./joining.ts')).join(server, whole, cluster)
-      // Visitors of an inherited socket can arrive at once. Only a server that takes any free port must have it first, to say
-      // where the others reach it.
+      // Visitors of an inherited socket can arrive at once, so the server joins first. Only with a free port must it
+      // listen first, to know its URL.
       if (port !== 0 || cluster.peerUrl !== undefined) joined = await join()
     },
     async listening() {

@@ -1,5 +1,5 @@
-// A request for a name that no tunnel here has: to the server that holds it, and what becomes of it when that server fails it, or
-// when no server that holds the name can be reached.
+// Routes a request for a name without a tunnel here: to the server that holds the name, to another one if that fails,
+// or into a wait if none can be reached.
 
 import type { Node } from '../../directory.ts'
 import type { ErrorCode } from '../../errors.ts'
@@ -17,14 +17,17 @@ export interface SearchedServers {
   forget(name: string): void
 }
 
-/** A client moves from one server to another once; a request that meets three servers without the name is refused. */
+/**
+ * The number of servers tried for one request. A client moves from one server to another once, so a request that
+ * finds no tunnel on three is refused.
+ */
 const MAX_SERVERS_TRIED = 3
 
 export class NameSearches {
-  /** A request that is routed once more has tried servers, and waited. */
+  /** The searches of requests that are routed again, with the servers tried and the wait so far. */
   readonly #searches = new WeakMap<SearchedRequest, NameSearch>()
 
-  /** Routes a request to the server that has the name. `next`: no other server has it. `next`: no other server does. */
+  /** Routes a request to the server that has the name. `next`: the routing if no other server has it. */
   route(named: NamedRequest, servers: SearchedServers, next: NameRouter): Route {
     const { request } = named
     const search = this.#searches.get(request) ?? new NameSearch(request)
@@ -36,7 +39,7 @@ export class NameSearches {
 class NameSearch {
   readonly #request: SearchedRequest
   #tries = 0
-  /** The time since when it waits for a name, with pauses; 0: it does not. */
+  /** The time since when it waits for a name, with pauses; 0 if it does not. */
   #waitsSince = 0
 
   constructor(request: SearchedRequest) {
@@ -44,7 +47,7 @@ class NameSearch {
   }
 
   route(named: NamedRequest, servers: SearchedServers, next: NameRouter): Route {
-    // The request came from a server that took this one for the owner.
+    // The sending server believed that the name is here.
     if (this.#request.arrival.from?.moved !== undefined) return named.kept() ?? this.#request.moved()
     const routeTo = (nodes: readonly Node[]): Route => {
       const upstream = servers.upstreamTo(nodes)
@@ -52,7 +55,7 @@ class NameSearch {
       const own = named.kept()
       if (nodes.length > 0 || servers.isComing(named.name)) return own ?? this.#awaiting(named, servers)
       if (own === undefined) return next(named)
-      // One server keeps what comes for a name: so it has them in their order, and knows what it has.
+      // One server stores all webhooks of a name, so that their order and number are known.
       return routedLater(servers.keeperOf(named.name), keeper =>
         keeper === undefined ? own : this.#toServer(keeper, named, servers),
       )
@@ -64,17 +67,17 @@ class NameSearch {
     return routedLater(routed, route => route)
   }
 
-  /** The server that holds the name does the rest: guards, counts and reports are its own. */
+  /** Sends the request to the server that holds the name, which applies guards, counts and reports. */
   #toServer(upstream: Upstream, named: NamedRequest, servers: SearchedServers): Route {
-    // That server makes the id.
+    // That server makes the request id.
     this.#request.head.requestId = ''
     const instead = (code: ErrorCode) => this.#instead(code, named, servers)
     return { kind: 'upstream', upstream, isElsewhere: true, instead }
   }
 
   /**
-   * The server that had it failed it, without harm: it waits for another, or for that one, as long as requests wait for a client.
-   * `undefined`: too many servers did not have the name.
+   * Finds another way after the server with the name failed without harm: waits for another server, or for the same
+   * one, as long as requests wait for a client. `undefined` if too many servers did not have the name.
    */
   #instead(code: ErrorCode, named: NamedRequest, servers: SearchedServers): Holding<Route> | undefined {
     if (code === 'CLUSTER_MOVED') {
@@ -88,7 +91,7 @@ class NameSearch {
       : routedLater(Promise.resolve(kept), route => route)
   }
 
-  /** No server that holds the name can be reached just now: it is routed once more when one can. */
+  /** Waits, because no server with the name can be reached now. The request is routed again when one can. */
   #awaiting(named: NamedRequest, servers: SearchedServers): Holding<Route> {
     this.#waitsSince ||= performance.now()
     return {

@@ -1,8 +1,8 @@
-// A connection to another server of the cluster, as a stream: what is written goes there, what comes is the response. It is one of
-// the pool, for requests, or that of one raw visitor.
+// A connection to another server of the cluster as a stream: sends the written bytes, and receives the response. It
+// belongs to the pool for requests, or to one raw visitor.
 
 import { copyOf } from '../../bytes.ts'
-import type { ErrorCode } from '../../errors.ts'
+import { type ErrorCode, errorOf } from '../../errors.ts'
 import { eventLoop } from '../../event-loop.ts'
 import { latin1 } from '../../http/characters.ts'
 import type { RawOpening } from '../../server/contracts/servers.ts'
@@ -13,49 +13,55 @@ import { dial } from '../../sockets/dial.ts'
 import { FramedSocket } from './framed-socket.ts'
 import { MAX_GREETING_BYTES, numberIn, PEER_SILENCE_MS } from './peer-wire.ts'
 
-/** Bytes that the visitor has not taken yet; above, the connection is not read: what a stream of a session has at first. */
+/**
+ * The number of bytes that the visitor has not taken at which reading stops: the initial credit of a session's
+ * stream.
+ */
 const MAX_WAITING_BYTES = 262_144
 
 /**
- * The time in milliseconds for the other server to connect and greet. A frozen one accepts connections and says nothing;
- * nothing was sent by then, so the request may go somewhere else.
+ * The time in milliseconds for the other server to connect and greet. A frozen server accepts connections and sends
+ * nothing. No request was sent by then, so it may go to another server.
  */
 const GREETING_MS = 2_000
 
 export interface PeerChannelHost {
   readonly address: Address
-  /** Whether the bytes after the greeting come in frames. */
+  /** Whether the bytes after the greeting are framed. */
   readonly isFramed: boolean
-  /** The other server cannot be reached, or does not take this one for a peer. `isSilent`: it said nothing for `GREETING_MS`. */
+  /**
+   * Called when the other server cannot be reached, or refuses this one. `isSilent`: it sent nothing for
+   * `GREETING_MS`.
+   */
   failed(error: Error | undefined, isSilent: boolean): void
-  /** Called when the other server has accepted this one as a peer. */
+  /** Called when the other server has accepted this one. */
   greeted(): void
   gone(channel: PeerChannel): void
 }
 
-/** The silence in milliseconds before keepalive probes, as for raw visitors: a silent one may still be there. */
+/** The silence in milliseconds before keepalive probes, as for raw visitors, which may be silent. */
 const KEEP_ALIVE_MS = 60_000
 
 export class PeerChannel extends QueuedStream implements SocketHandler {
   readonly #host: PeerChannelHost
   readonly #greet: (number: string) => Uint8Array
-  /** Whether the other server has the number of this connection. */
+  /** Whether the other server has sent the number of this connection. */
   #isNumbered = false
   readonly #raw: RawOpening | undefined
   #framed: FramedSocket | undefined
-  /** The other server has taken this one for a peer. */
+  /** Whether the other server has accepted this one. */
   #isTaken = false
   #socket: Socket | undefined
   #isGreeted = false
   #answer: Uint8Array = new Uint8Array(0)
-  /** The number of bytes that were passed on, and for which the connection is not read yet. */
+  /** The number of bytes passed on since the connection was paused. */
   #consumedBytes = 0
   #isPaused = false
   readonly #dialling = new AbortController()
   #stopTimer: () => void
   #waitingBytes = 0
 
-  /** Makes a channel. `greet` says which server this is; `number` is `''` at the beginning. */
+  /** Makes a channel. `greet` returns the greeting of this server; `number` is `''` at first. */
   constructor(
     host: PeerChannelHost,
     greet: (number: string) => Uint8Array,
@@ -81,7 +87,7 @@ export class PeerChannel extends QueuedStream implements SocketHandler {
       socket.keepAlive?.(PEER_SILENCE_MS)
       socket.write(this.#greet(''))
     } catch (error) {
-      this.#lose(error instanceof Error ? error : new Error(String(error)))
+      this.#lose(errorOf(error))
     }
   }
 
@@ -115,7 +121,7 @@ export class PeerChannel extends QueuedStream implements SocketHandler {
 
   protected giveCredit(count: number): void {
     this.#consumedBytes += count
-    // Half of the room at a time: few pauses, and the connection still never runs dry.
+    // Reading continues after half of the room is free: few pauses, and the connection does not run out.
     if (this.#consumedBytes * 2 < MAX_WAITING_BYTES) return
     this.#waitingBytes -= this.#consumedBytes
     this.#consumedBytes = 0
@@ -148,8 +154,8 @@ export class PeerChannel extends QueuedStream implements SocketHandler {
       if (number !== '') return void this.#socket?.write(this.#greet(number))
     }
     if (line === 'HTTP/1.1 102' && this.#raw !== undefined && !this.#isTaken) {
-      // Reading continues when the visitor has passed the guards, and the tunnel's client is there. Once: a megabyte of
-      // these took 10 s.
+      // Reading continues once, when the guards have admitted the visitor and the tunnel's client is connected. With
+      // a call for each, a megabyte took 10 s.
       this.#taken()
       this.#answer = new Uint8Array(0)
       if (answer.length > end + 4) this.#takeGreeting(answer.subarray(end + 4))
@@ -175,7 +181,7 @@ export class PeerChannel extends QueuedStream implements SocketHandler {
     this.#host.greeted()
   }
 
-  /** Begins after the greeting, with the bytes behind it. */
+  /** Begins after the greeting, with the bytes that follow it. */
   #begin(rest: Uint8Array): void {
     const socket = this.#socket
     const isFramed = this.#host.isFramed || this.#raw !== undefined
@@ -210,7 +216,7 @@ export class PeerChannel extends QueuedStream implements SocketHandler {
     else if (this.#isGreeted) this.#flush()
   }
 
-  /** Sends what waits; then the pool may write again. */
+  /** Sends the waiting bytes. Then the pool may write again. */
   #flush(): void {
     const { queue } = this
     const socket = this.#socket
@@ -258,7 +264,7 @@ export class PeerChannel extends QueuedStream implements SocketHandler {
     this.#stopTimer()
     this.#dialling.abort()
     this.#host.gone(this)
-    // Nothing was sent before the greeting: the request may go anywhere else.
+    // Nothing was sent before the greeting, so the request may go to any other server.
     const delivered = this.#isGreeted ? this.sentBytes : 0
     if (!this.#isTaken) this.#host.failed(error, isSilent)
     this.handler.reset(code, delivered)

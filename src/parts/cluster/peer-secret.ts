@@ -1,19 +1,22 @@
-// The secret with which the servers of a cluster prove themselves: given by the operator, or kept in the directory, which may
-// lose it.
+// The secret with which the servers of a cluster prove themselves: set by the operator, or stored in the directory,
+// which may lose it.
 
 import type { Directory } from '../../directory.ts'
 import { isSameProof, peerProof } from './peer-wire.ts'
 
 export class PeerSecret {
   readonly #isGiven: boolean
-  /** The time after which every server has sent a heartbeat since the directory lost its data, and knows the new secret. */
+  /**
+   * The time in milliseconds after which every server has sent a heartbeat since the directory lost its data, and
+   * knows the new secret.
+   */
   readonly #settleMs: number
   #current: string
-  /** The secret before the directory lost it: servers that have not received the new one know only this one. */
+  /** The secret before the directory lost it. Servers without the new one know only this one. */
   #before: string | undefined
   #changedAt = 0
 
-  /** Makes the secret. `given`: the operator's; `''`: none. */
+  /** Makes the secret. `given`: the operator's; `''` for none. */
   constructor(given: string, settleMs: number) {
     this.#isGiven = given !== ''
     this.#current = given
@@ -21,8 +24,9 @@ export class PeerSecret {
   }
 
   /**
-   * Takes the one of the directory, or gives it this server's. Called at the start, with a fresh one, and when the directory has lost its
-   * data: a server that starts just then may have been the first. Rejects when it cannot be reached.
+   * Takes the directory's secret, or gives it this server's. Called at the start with a new secret, and after the
+   * directory has lost its data, when a server that starts may have been first. Rejects if the directory cannot be
+   * reached.
    */
   async agree(directory: Directory, fresh: () => string): Promise<void> {
     if (this.#isGiven) return
@@ -35,13 +39,13 @@ export class PeerSecret {
     this.#changedAt = performance.now()
   }
 
-  /** Shows `node` that this server is one of the cluster. `number`: as that of `peerProof`. */
+  /** Returns the proof for `node` that this server is in the cluster. `number` is as for `peerProof`. */
   proofFor(node: string, number: string): string {
     const isSettled = this.#before === undefined || performance.now() - this.#changedAt > this.#settleMs
     return peerProof(isSettled ? this.#current : (this.#before ?? ''), node, number)
   }
 
-  /** Whether a server of the cluster has made the proof. `node`: this one. `number`: as that of `peerProof`. */
+  /** Whether a server of the cluster made the proof. `node`: this server. `number` is as for `peerProof`. */
   isProof(shown: string, node: string, number: string): boolean {
     const known = this.#before === undefined ? [this.#current] : [this.#current, this.#before]
     return known.some(secret => isSameProof(shown, peerProof(secret, node, number)))

@@ -1,7 +1,7 @@
 // The upstream for names of another server of the cluster.
 
 import type { Node } from '../../directory.ts'
-import type { Clock } from '../../server/contracts/clock.ts'
+import type { PartServer } from '../../server/contracts/part.ts'
 import type { RawOpening, RawPassenger } from '../../server/contracts/servers.ts'
 import type { Upstream, Visit } from '../../server/contracts/upstream.ts'
 import { type Bounds, longestResponseMs } from '../../server/settings/bounds.ts'
@@ -9,9 +9,9 @@ import type { PeerTls } from '../../server/settings/part-options.ts'
 import { writeHeadWithLine } from '../../server/upstreams/request-sender.ts'
 import { IdleStreams, StreamsUpstream } from '../../server/upstreams/streams.ts'
 import type { ByteStream, StreamHandler } from '../../session/byte-stream.ts'
-import type { Turns } from '../../session/turns.ts'
 import type { Address } from '../../socket.ts'
 import { PeerChannel, type PeerChannelHost } from './peer-channel.ts'
+import type { PeerSecret } from './peer-secret.ts'
 import {
   FRAMED_PROTOCOL,
   greeting,
@@ -22,12 +22,12 @@ import {
   visitorLine,
 } from './peer-wire.ts'
 
-/** A server that could not be reached is tried again after this time. */
+/** The time in milliseconds after which an unreachable server is tried again. */
 const DOWN_MS = 500
 
 /**
- * A connection without a request for this long is closed. A server that stops closes those that have none for `drainIdleMs`, 1 s by
- * default: a request that is in transit just then is lost, so the other side is earlier.
+ * The time in milliseconds without a request after which a connection is closed. A server that stops closes
+ * connections idle for `drainIdleMs`, by default 1 s, which loses a request in transit. So this side closes earlier.
  */
 const IDLE_MS = 500
 
@@ -37,15 +37,10 @@ const UNHEARD: StreamHandler = { received() {}, writable() {}, ended() {}, reset
 const NOWHERE: Address = { host: '', port: 0 }
 
 export interface PeerContext {
-  readonly limits: Bounds
-  readonly deadlines: Clock
-  readonly turns: Turns
-  /** Shows that server that this one is of its cluster. `number`: as that of `peerProof`. */
-  proof(number: string): string
-  /** The certificates that this server shows and requires. `undefined` for neither. */
+  readonly server: Pick<PartServer, 'limits' | 'deadlines' | 'turns' | 'settings' | 'failed'>
+  readonly secret: PeerSecret
+  /** The certificates that this server shows and requires. `undefined` without mutual TLS. */
   readonly peerTls: PeerTls | undefined
-  readonly controlHost: string
-  failed(error: Error): void
 }
 
 export class Peer implements PeerChannelHost {
@@ -72,9 +67,9 @@ export class Peer implements PeerChannelHost {
     this.address = address ?? NOWHERE
     this.isFramed = this.address.unix !== undefined
     let given: Bounds | undefined
-    let own = context.limits
+    let own = context.server.limits
     const limitsOf = (limits: Bounds): Bounds => {
-      // The server that has the tunnel limits the time for its response.
+      // The server with the tunnel limits the time for its response.
       const [streamIdleMs, originTimeoutMs] = [
         Math.min(limits.streamIdleMs, IDLE_MS),
         longestResponseMs(limits),
@@ -88,16 +83,16 @@ export class Peer implements PeerChannelHost {
       open: (_tunnel: number, handler: StreamHandler) => this.#open(handler),
     }
     this.upstream = new StreamsUpstream({
-      // There is no session: connections replace its streams.
+      // Connections replace the streams of a session, which does not exist here.
       session: connections as never,
       apps: connections,
       tunnel: 0,
       server: {
         get limits() {
-          return limitsOf(context.limits)
+          return limitsOf(context.server.limits)
         },
-        deadlines: context.deadlines,
-        turns: context.turns,
+        deadlines: context.server.deadlines,
+        turns: context.server.turns,
       },
       isShared: true,
       rewrite: undefined,
@@ -112,7 +107,7 @@ export class Peer implements PeerChannelHost {
     return this.#node.url
   }
 
-  /** Whether it could not be reached a moment ago, or never can be. */
+  /** Whether the server could not be reached a short time ago, or never can be. */
   get isDown(): boolean {
     return performance.now() < this.#downUntil
   }
@@ -126,8 +121,9 @@ export class Peer implements PeerChannelHost {
   }
 
   /**
-   * Sends a raw visitor there. Its handler is reset with `CLUSTER_MOVED` when that server does not hold the name any more, and with
-   * `CLIENT_GONE` when it cannot be reached; both may be tried somewhere else until it is `opened`. `over`: it is gone.
+   * Sends a raw visitor to that server. Its handler is reset with `CLUSTER_MOVED` if the server does not hold the
+   * name any more, and with `CLIENT_GONE` if it cannot be reached; before `opened`, another server may be tried.
+   * `over` is called when the visitor is gone.
    */
   pass(
     passenger: RawPassenger,
@@ -143,30 +139,36 @@ export class Peer implements PeerChannelHost {
     return channel
   }
 
-  /** Makes the greeting: the proof waits for the number of the connection. */
+  /** Returns the function that makes the greeting, once the number of the connection is known. */
   #greeter(protocol: string, lines?: string): (number: string) => Uint8Array {
-    const { controlHost } = this.#context
-    return number => greeting(controlHost, number === '' ? '' : this.#context.proof(number), protocol, lines)
+    const { server, secret } = this.#context
+    return number => {
+      const proof = number === '' ? '' : secret.proofFor(this.#node.id, number)
+      return greeting(controlHostOf(server), proof, protocol, lines)
+    }
   }
 
-  /** Asks for a sign of life: `isSilent` tells. */
+  /** Asks for a sign of life; `isSilent` has the result. */
   probe(): void {
     this.#open(UNHEARD)?.end()
   }
 
-  /** Whether it, or its machine, accepted the last connection and was silent. A machine that refuses it is alive, and stops. */
+  /**
+   * Whether the server, or its machine, accepted the last connection and sent nothing. A machine that refuses it is
+   * alive, and its server is stopping.
+   */
   get isSilent(): boolean {
     return this.#isSilent
   }
 
-  /** Requests, raw visitors and flows that are there. */
+  /** The number of requests, raw visitors and flows there. */
   get inFlight(): number {
     return this.upstream.inFlight + this.#raw.size
   }
 
   failed(error: Error | undefined, isSilent = false): void {
     if (!this.isDown)
-      this.#context.failed(
+      this.#context.server.failed(
         new Error(`the server at ${this.#node.url} cannot be reached: ${error?.message ?? 'closed'}`),
       )
     this.#downUntil = performance.now() + DOWN_MS
@@ -184,14 +186,17 @@ export class Peer implements PeerChannelHost {
     if (this.#raw.delete(channel)) over?.()
   }
 
-  /** Closes all connections, when this server stops. */
+  /** Closes all connections, because this server stops. */
   close(): void {
     this.#isGone = true
     for (const channel of [...this.#channels]) channel.cut()
   }
 }
 
-/** The head as the visitor sent it, and whose it is: the other server treats it as if the visitor had come there. */
+/**
+ * Writes the head as the visitor sent it, with a line that describes the visitor. The other server treats it as its
+ * own visitor's.
+ */
 function writeHead(visit: Visit): number {
   const { address, proto } = visit.hop(undefined)
   return writeHeadWithLine(
@@ -200,8 +205,11 @@ function writeHead(visit: Visit): number {
   )
 }
 
-/** Returns the address of a URL. `undefined` if servers are not reached at such a URL. */
-function addressOf(url: string, { controlHost, peerTls }: PeerContext): Address | undefined {
+const controlHostOf = ({ settings }: Pick<PartServer, 'settings'>): string =>
+  settings.domains[0] ?? 'localhost'
+
+/** Returns the address of a URL. `undefined` if servers cannot be reached at such a URL. */
+function addressOf(url: string, { server, peerTls }: PeerContext): Address | undefined {
   const parsed = URL.parse(url)
   if (parsed === null) return undefined
   const { hostname, port, protocol, pathname } = parsed
@@ -211,6 +219,6 @@ function addressOf(url: string, { controlHost, peerTls }: PeerContext): Address 
   return {
     host: hostname.replace(/^\[|\]$/g, ''),
     port: port === '' ? (isTls ? 443 : 80) : Number(port),
-    ...(isTls && { tls: { serverName: controlHost, ...peerTls } }),
+    ...(isTls && { tls: { serverName: controlHostOf(server), ...peerTls } }),
   }
 }

@@ -1,33 +1,31 @@
-// The other servers of a cluster as this one reaches them: connections to them, and which of them live.
+// The other servers of a cluster: the connections to them, and which of them are alive.
 
 import type { Directory, DirectoryTimes, Node } from '../../directory.ts'
 import type { RawOpening, RawPassenger } from '../../server/contracts/servers.ts'
 import { isLoopback } from '../../server/settings/address-counter.ts'
-import type { Bounds } from '../../server/settings/bounds.ts'
 import type { ByteStream, StreamHandler } from '../../session/byte-stream.ts'
 import { Shares } from '../../shares.ts'
 import { networkOf } from '../../wire/ip-address.ts'
 import { Peer, type PeerContext } from './peer.ts'
 
-/** The time in milliseconds for which the directory's list of live servers is trusted: many webhooks ask, each time. */
+/**
+ * The time in milliseconds for which the directory's list of live servers is reused, because every webhook needs it.
+ */
 const ALIVE_MS = 500
 
-export interface PeersHost extends Omit<PeerContext, 'proof' | 'limits'> {
-  readonly limits: Bounds
+export interface PeersHost extends PeerContext {
   readonly directory: Directory
   readonly times: DirectoryTimes
-  /** Shows that server that this one is of its cluster. `number`: as that of `peerProof`. */
-  proofFor(node: string, number: string): string
 }
 
 export class Peers {
   readonly #host: PeersHost
   readonly #all = new Map<string, Peer>()
-  /** The servers that the directory does not list as alive, and since when. */
+  /** The servers that the directory does not list as alive, with the time since when. */
   readonly #missing = new Map<string, number>()
-  /** The raw visitors and flows that were sent on, by the tunnel that they want. */
+  /** The raw visitors and flows that were passed on, counted by the requested tunnel. */
   readonly #raw = new Shares()
-  /** The live servers in the last list of the directory. */
+  /** The live servers in the directory's last list. */
   #alive: Promise<readonly Node[]> = Promise.resolve([])
   #aliveAt = Number.NEGATIVE_INFINITY
   /** The time when the list was requested. */
@@ -37,13 +35,12 @@ export class Peers {
     this.#host = host
   }
 
-  /** Cuts what is in progress to them. */
   close(): void {
     for (const peer of this.#all.values()) peer.close()
     this.#all.clear()
   }
 
-  /** Returns one of these servers that can be reached now. */
+  /** Returns one of these servers that can be reached now. `undefined` if there is none. */
   among(nodes: readonly Node[]): Peer | undefined {
     const alive = nodes.filter(({ id, url }) => url !== '' && this.#all.get(id)?.isDown !== true)
     const node = alive[Math.floor(Math.random() * alive.length)]
@@ -54,21 +51,12 @@ export class Peers {
   #of(node: Node): Peer {
     const known = this.#all.get(node.id)
     if (known !== undefined && known.url === node.url) return known
-    const host = this.#host
-    const peer = new Peer(node, {
-      limits: host.limits,
-      deadlines: host.deadlines,
-      turns: host.turns,
-      peerTls: host.peerTls,
-      proof: number => host.proofFor(node.id, number),
-      controlHost: host.controlHost,
-      failed: error => host.failed(error),
-    })
+    const peer = new Peer(node, this.#host)
     this.#all.set(node.id, peer)
     return peer
   }
 
-  /** Passes a raw visitor to one of the servers, like `Peer.pass`. `undefined`: none of them can be reached just now. */
+  /** Passes a raw visitor to one of the servers, as `Peer.pass`. `undefined` if none can be reached now. */
   pass(
     nodes: readonly Node[],
     passenger: RawPassenger,
@@ -78,20 +66,23 @@ export class Peers {
     const wanted = `${passenger.kind} ${passenger.wanted}`
     const network = networkOf(passenger.endpoints.source.address)
     const visitor = isLoopback(network) ? '' : network
-    if (!this.#raw.take(wanted, visitor, 1, this.#host.limits.maxPeerStreams)) return 'TUNNEL_BUSY'
+    if (!this.#raw.take(wanted, visitor, 1, this.#host.server.limits.maxPeerStreams)) return 'TUNNEL_BUSY'
     const over = () => this.#raw.give(wanted, visitor, 1)
     const stream = this.among(nodes)?.pass(passenger, handler, opening, over)
     if (stream === undefined) over()
     return stream
   }
 
-  /** Whether the last connection to it could be made, if there was any, and what is in progress to it. */
+  /**
+   * Returns whether the last connection to the server succeeded (true before the first), and what is in progress
+   * there.
+   */
   stateOf(id: string): { readonly isReachable: boolean; readonly inFlight: number } {
     const peer = this.#all.get(id)
     return { isReachable: peer?.isDown !== true, inFlight: peer?.inFlight ?? 0 }
   }
 
-  /** Requests and raw visitors that were sent on to them, and are in progress. */
+  /** The number of requests and raw visitors in progress that were sent to them. */
   get inFlight(): number {
     let count = 0
     for (const { inFlight } of this.#all.values()) count += inFlight
@@ -108,7 +99,10 @@ export class Peers {
     return this.#alive
   }
 
-  /** The list grows with the servers, and each of them asks for it: not with every sign of life. */
+  /**
+   * Reads the list of servers, less often than heartbeats are sent: it grows with the servers, and each of them reads
+   * it.
+   */
   async look(): Promise<void> {
     const { directory, times } = this.#host
     if (this.#all.size === 0 || performance.now() - this.#listedAt < times.nodeMs) return
@@ -117,9 +111,9 @@ export class Peers {
   }
 
   /**
-   * A server without signs of life in the directory for `leaseMs` is forgotten. Requests in progress to it are cut only if it
-   * is also silent when it is asked, as a frozen one is: others may be cut off from the directory, or stop. `alive`
-   * `undefined`: the directory does not say.
+   * Forgets a server without heartbeats in the directory for `leaseMs`. Requests in progress there are cut only if it
+   * is also silent when asked, as a frozen one is: others may only have lost the directory, or be stopping. `alive`
+   * is `undefined` if the directory does not respond.
    */
   lookAfter(alive?: readonly Node[]): void {
     const { leaseMs, nodeMs } = this.#host.times
@@ -130,7 +124,7 @@ export class Peers {
         this.#missing.delete(id)
         continue
       }
-      // The server stayed in the list for `nodeMs`.
+      // The server stayed in the list for `nodeMs` after its last heartbeat.
       const since = this.#missing.get(id) ?? (alive === undefined ? now : now - nodeMs)
       this.#missing.set(id, since)
       const isIdle = peer.inFlight === 0

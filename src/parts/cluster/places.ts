@@ -1,26 +1,28 @@
-// Which servers hold a name: asked of the directory once, and remembered until it says that this has changed.
+// Caches which servers hold a name: asked of the directory once, and stored until it reports a change.
 
 import type { Directory, Place } from '../../directory.ts'
 
-/** Names remembered; the one asked for first is forgotten for the next. */
+/** The number of remembered names. Above it, the oldest one is forgotten. */
 const MAX_NAMES = 10_000
-/** A change that was not heard of is noticed after this time. */
+/** The time in milliseconds after which a missed change is noticed. */
 const KNOWN_MS = 30_000
-/** A name that no server holds is asked for again after this time: visitors of a name that does not exist cost the directory one question a second. */
+/**
+ * The time in milliseconds before a name without a server is asked for again, so that visitors of a name that does
+ * not exist cost the directory one request per second.
+ */
 const FREE_MS = 1_000
-/** Questions in progress. One more is refused: names are cheap to make up. */
+/** The maximum number of questions in progress. Further ones are refused, because names are easy to invent. */
 const MAX_QUESTIONS = 1_000
-/** The maximum number of repetitions of a question that a change overtook. */
+/** The maximum number of repetitions of a question because of a change during it. */
 const MAX_AGAIN = 2
 
-/** A question in progress. */
 interface Asked {
-  /** The server that has the name, from a change: the reply may be older. */
+  /** The server with the name according to a change. The reply may be older. */
   node?: string
   answer: Promise<readonly Place[]>
 }
 
-/** No change says otherwise. */
+/** Whether no change contradicts the reply. */
 function isLatestOf(nodes: readonly Place[], { node }: Asked): boolean {
   return node === undefined || hasNode(nodes, node)
 }
@@ -40,8 +42,8 @@ export class Places {
   }
 
   /**
-   * Returns the places of a name. Empty if no server has it. Rejects when the directory cannot be reached; `undefined`: too
-   * much is asked already.
+   * Returns the servers of a name; empty if none has it. Rejects if the directory cannot be reached; `undefined` if
+   * too many questions are in progress.
    */
   find(name: string): readonly Place[] | Promise<readonly Place[]> | undefined {
     const known = this.#known.get(name)
@@ -89,8 +91,8 @@ export class Places {
   }
 
   /**
-   * Called when another server has the name; `''`: it is free. Known names stay: changes may come behind the response that has
-   * them.
+   * Called when another server has the name; `''`: it is free. Known names stay, because changes may come after the
+   * response that contains them.
    */
   changed(name: string, node: string): void {
     const asked = this.#asked.get(name)
@@ -99,7 +101,7 @@ export class Places {
     if (known !== undefined && !hasNode(known.nodes, node)) this.#known.delete(name)
   }
 
-  /** Changes may have been missed. Remembered places stay useful while the directory does not respond. */
+  /** Called when changes may have been missed. Stored places are still used while the directory does not respond. */
   doubt(): void {
     for (const [name, { nodes }] of this.#known) this.#known.set(name, { nodes, until: 0 })
     this.#asked.clear()

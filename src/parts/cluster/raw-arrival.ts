@@ -1,6 +1,5 @@
-// A raw connection in a cluster: it is joined to the tunnel of this server, or sent on to the server that has it. The server of
-// the tunnel may change until the visitor is joined, as long as nothing was sent: the tunnel's client may be moving from one
-// server to another.
+// A raw connection in a cluster: joined to the tunnel of this server, or passed to the server with the tunnel. That
+// server may change until bytes were sent, because the tunnel's client may be moving.
 
 import type { Place } from '../../directory.ts'
 import type { ErrorCode } from '../../errors.ts'
@@ -11,7 +10,7 @@ import type { ByteStream, StreamHandler } from '../../session/byte-stream.ts'
 import type { Endpoint, Socket, SocketHandler } from '../../socket.ts'
 import type { Cluster } from './cluster.ts'
 
-/** Servers tried for one connection. A client moves from one to another once. */
+/** The number of servers tried for one connection. A client moves from one to another once. */
 const MAX_SERVERS_TRIED = 3
 const NOWHERE: Endpoint = { address: '0.0.0.0', port: 0 }
 
@@ -25,7 +24,7 @@ export class RawArrival implements SocketHandler {
   #way: SocketHandler | undefined
   #stopWaiting: (() => void) | undefined
   #tries = 0
-  /** The time of the start of the wait, on the clock of `performance.now()`; 0: no wait. */
+  /** The beginning of the wait, on the clock of `performance.now()`; 0 for none. */
   #waitsSince = 0
   #hasEnded = false
   #isClosed = false
@@ -49,7 +48,7 @@ export class RawArrival implements SocketHandler {
     visitor.start()
   }
 
-  /** The tunnel here has lost its client to another server. */
+  /** Called when the tunnel here lost its client to another server. */
   #moved(): void {
     this.#way = undefined
     this.#seek()
@@ -101,7 +100,7 @@ export class RawArrival implements SocketHandler {
     return { ...this.#wish, endpoints: { source, destination: ends?.destination ?? NOWHERE } }
   }
 
-  /** The other server has joined it to the tunnel's client. */
+  /** Called when the other server has joined the visitor to the tunnel's client. */
   #join(stream: ByteStream): void {
     this.#stopWaiting = undefined
     const join = new Join('CANCELLED', true)
@@ -114,7 +113,7 @@ export class RawArrival implements SocketHandler {
     this.#socket.resume()
   }
 
-  /** The other server does not take it. Nothing of the visitor was sent. */
+  /** Called when the other server refuses the visitor, of which nothing was sent. */
   #failed(code: ErrorCode): void {
     this.#stopWaiting = undefined
     if (code === 'GUARD_REFUSED' || ++this.#tries > MAX_SERVERS_TRIED) return this.#cut()
@@ -122,7 +121,7 @@ export class RawArrival implements SocketHandler {
     this.#await()
   }
 
-  /** Waits until a server that has the tunnel can be reached, this one or another. */
+  /** Waits until a server with the tunnel can be reached, this one or another. */
   #await(): void {
     const again = (): void => {
       this.#stopWaiting = undefined

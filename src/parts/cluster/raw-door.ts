@@ -1,4 +1,5 @@
-// Where raw visitors come in that other servers send on: joined to the tunnel of this server, and sent on no further.
+// Takes raw visitors that other servers pass on: they are joined to the tunnel of this server, and never passed on
+// again.
 
 import { type Arrival, type Route, refusal } from '../../server/contracts/front.ts'
 import type { WholeServer } from '../../server/contracts/part.ts'
@@ -13,7 +14,7 @@ import { passengerOf, RAW_ANSWERS } from './peer-wire.ts'
 /** The silence in milliseconds before keepalive probes, as for raw visitors. */
 const KEEP_ALIVE_MS = 60_000
 
-/** Takes a raw visitor from a server of the same cluster; a stranger's is refused. */
+/** Takes a raw visitor from a server of the same cluster; others are refused. */
 export function rawRoute(arrival: Arrival, cluster: Cluster, whole: WholeServer): Route {
   const passenger = passengerOf(arrival.head)
   if (passenger === undefined) return refusal('BAD_REQUEST')
@@ -42,7 +43,7 @@ function enter(passed: PassedSocket, passenger: RawPassenger, whole: WholeServer
   visitor.start()
 }
 
-/** The connection of a raw visitor who is at another server. */
+/** The connection of a raw visitor at another server. */
 class PassedSocket extends FramedSocket {
   readonly #below: Socket
   readonly #endpoints: Endpoints
@@ -54,13 +55,13 @@ class PassedSocket extends FramedSocket {
     this.#endpoints = endpoints
   }
 
-  /** Opens it: from here on it carries the visitor's bytes. */
+  /** Opens the connection: from now on it carries the visitor's bytes. */
   open(): void {
     this.#isOpen = true
     this.#below.write(RAW_ANSWERS.opened)
   }
 
-  /** The visitor does not come in; the other server closes the connection. */
+  /** Refuses the visitor. The other server closes the connection. */
   leave(why: 'moved' | 'refused'): void {
     this.handler = UNHEARD
     this.#below.write(RAW_ANSWERS[why])

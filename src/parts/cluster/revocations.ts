@@ -1,16 +1,17 @@
-// Tokens that were revoked at one server open nothing at all of them. They are kept by their hashes: a secret is never used again.
+// Tokens that were revoked at one server are refused by all. They are stored by their hashes, because a secret is
+// never used again.
 
 import { objectIn } from '../../directory.ts'
 import type { KeptToken, TokenStore } from '../../tokens.ts'
 import type { SharedTable } from './shared-table.ts'
 
-/** The time in milliseconds between looks at the store: another process may have revoked a token. */
+/** The time in milliseconds between searches for tokens that another process revoked in the store. */
 const LOOK_MS = 500
 
 export interface RevocationsHost {
-  /** Tokens that are kept; `undefined`: this server keeps none. */
+  /** The token store. `undefined` if this server has none. */
   readonly store: TokenStore | undefined
-  /** Called when tokens were revoked: their clients are cut. */
+  /** Called when tokens were revoked, whose clients must be cut. */
   changed(): void
   failed(error: Error): void
 }
@@ -25,7 +26,7 @@ interface Revocation {
 export class Revocations {
   readonly #table: SharedTable
   readonly #host: RevocationsHost
-  /** The tokens of the store at the last look, by hash. */
+  /** The tokens in the store at the last check, by hash. */
   #kept = new Map<string, KeptToken>()
   #version: number | undefined
   #timer: ReturnType<typeof setInterval> | undefined
@@ -36,7 +37,7 @@ export class Revocations {
     this.#host = host
   }
 
-  /** The table has what the others have. */
+  /** Called when the table has the entries of the other servers. */
   begin(): void {
     this.#attempt(() => {
       this.#takeOver()
@@ -61,8 +62,8 @@ export class Revocations {
   }
 
   /**
-   * Tells the other servers which tokens are no longer in the store. `isOwn`: this server changed the store, so its version is
-   * the same.
+   * Reports tokens that were removed from the store to the other servers. `isOwn`: this server changed the store, so
+   * its version is the same.
    */
   look(isOwn: boolean): void {
     const { store } = this.#host
@@ -89,7 +90,7 @@ export class Revocations {
     this.#kept = new Map(store.list().map(token => [token.hash, token]))
   }
 
-  /** Removes tokens from the store that others have revoked, and replaces secrets that others have replaced. */
+  /** Removes tokens from the store that others revoked, and replaces secrets that others replaced. */
   #takeOver(): void {
     const { store } = this.#host
     for (const token of store?.list() ?? []) {
@@ -102,12 +103,12 @@ export class Revocations {
     }
   }
 
-  /** The secret that is in place of this one by now; `''`: none. */
+  /** Returns the hash of the latest replacement of a secret; `''` for none. */
   #lastOf(hash: string): string {
     const seen = new Set<string>()
     let last = hash
     for (let text = this.#table.get(last); text !== undefined; text = this.#table.get(last)) {
-      // That it is there means that the token is revoked, whatever it says.
+      // The existence of the entry means that the token is revoked, whatever its content.
       const { next } = objectIn(text) ?? {}
       if (typeof next !== 'string' || next === '' || seen.has(next)) return ''
       seen.add(next)
@@ -116,7 +117,7 @@ export class Revocations {
     return last
   }
 
-  /** A file that is gone or locked is said once. */
+  /** Runs `work`. An error of a missing or locked file is reported once. */
   #attempt(work: () => void): void {
     try {
       work()

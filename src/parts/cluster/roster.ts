@@ -1,4 +1,4 @@
-// The reports of each server of a cluster about itself, for the operator of any of them.
+// The reports of each server of a cluster, for the operator of any of them.
 
 import { objectIn } from '../../directory.ts'
 import { isRecentRow, type RecentRow } from '../../measures.ts'
@@ -7,7 +7,10 @@ import type { ServerStats } from '../../server/settings/stats.ts'
 import type { SharedTable } from './shared-table.ts'
 
 const REPORT_MS = 10_000
-/** The time in milliseconds after which a silent server is forgotten: three reports, so that a lost one means nothing. */
+/**
+ * The time in milliseconds after which a silent server is forgotten: three reports, so that a single lost one does
+ * not matter.
+ */
 const KEPT_MS = 3 * REPORT_MS
 
 export class Roster {
@@ -16,9 +19,7 @@ export class Roster {
   readonly #stats: () => ServerStats
   readonly #recent: () => RecentRow | undefined
   #timer: ReturnType<typeof setInterval> | undefined
-  /**
-   * Makes the roster. `node`: this server. `recent`: `undefined` while it has no admin listener.
-   */
+  /** Makes the roster. `node`: this server. `recent` returns `undefined` while it has no admin listener. */
   constructor(
     table: SharedTable,
     node: string,
@@ -37,7 +38,7 @@ export class Roster {
     this.#timer.unref()
   }
 
-  /** The others forget it at once. */
+  /** Ends the reports: the others forget this server at once. */
   stop(): void {
     if (this.#timer === undefined) return
     clearInterval(this.#timer)
@@ -50,7 +51,7 @@ export class Roster {
   }
 
   reportOf(node: string): ServerReport | undefined {
-    // This one knows better than its last report.
+    // This server's own state is newer than its last report.
     if (node === this.#node) return this.#own()
     const { version, ...counts } = objectIn(this.#table.get(node)) ?? {}
     const { uptimeSeconds, clients, tunnels, requests, pending, recent } = counts

@@ -2,9 +2,13 @@
 
 import { randomBytes } from 'node:crypto'
 import type { DirectoryTables, TableEntry } from '../../directory.ts'
+import { errorOf } from '../../errors.ts'
 import type { Table } from '../../server/contracts/tables.ts'
 
-/** The time in milliseconds for which a removal is remembered: a server that was away for longer may bring the entry back. */
+/**
+ * The time in milliseconds for which a removal is remembered. A server that was away for longer may bring the entry
+ * back.
+ */
 const REMOVED_MS = 90 * 86_400_000
 /** The minimum time in milliseconds between counts of entries by owner. */
 const COUNT_MS = 1_000
@@ -15,12 +19,12 @@ export class SharedTable implements Table {
   readonly #directory: DirectoryTables
   readonly #failed: (error: Error) => void
   readonly #entries = new Map<string, TableEntry>()
-  /** Keys of entries that the directory may not have. */
+  /** The keys of entries that the directory may not have. */
   readonly #unsent = new Set<string>()
   readonly #listeners = new Set<() => void>()
   #sending: Promise<void> | undefined
   #highestVersion = 0
-  /** Entries by owner, while there are many. */
+  /** The number of entries by owner, while there are many. */
   #owned: ReadonlyMap<string, number> = new Map()
   #countedAt = Number.NEGATIVE_INFINITY
 
@@ -68,12 +72,12 @@ export class SharedTable implements Table {
   }
 
   /**
-   * Takes a key that each server may have taken: `true` for the first alone, until then; `false` as well where there is no room.
-   * Rejects when the directory cannot be asked. `owner`: as that of `hasRoomFor`.
+   * Takes a key that only one server may take: resolves with `true` for the first, until `untilMs`; with `false` for
+   * others, and if there is no room. Rejects if the directory cannot be asked. `owner` is as for `hasRoomFor`.
    */
   async take(key: string, untilMs: number, owner: string): Promise<boolean> {
     if (this.knows(key)) return false
-    // All of the same version: the directory writes the first, and no other.
+    // All attempts have the same version, so the directory writes only the first.
     const value = `${owner} ${randomBytes(6).toString('base64url')}`
     const entry = { key, value, version: 1, untilMs }
     const [outcome] = await this.#directory.put(this.#name, [entry], this.#maxKeys)
@@ -82,7 +86,10 @@ export class SharedTable implements Table {
     return true
   }
 
-  /** Whether one more leaves as much room as this owner has. The first word of a value names the owner of the entry. */
+  /**
+   * Whether one more entry leaves as much room as this owner has. The first word of a value names the owner of the
+   * entry.
+   */
   hasRoomFor(owner: string): boolean {
     const { size } = this.#entries
     if (2 * size < this.#maxKeys) return true
@@ -106,11 +113,11 @@ export class SharedTable implements Table {
   #write(entry: TableEntry): void {
     this.#entries.set(entry.key, entry)
     this.#unsent.add(entry.key)
-    // A write that fails is tried again with the next heartbeat.
+    // A failed write is repeated with the next heartbeat.
     this.send().catch(() => {})
   }
 
-  /** Versions grow with the time; a server whose clock is behind goes on from what it has heard of. */
+  /** Returns a version that grows with the time, and is above all known ones, for a server whose clock is behind. */
   #nextVersion(): number {
     this.#highestVersion = Math.max(this.#highestVersion + 1, Date.now())
     return this.#highestVersion
@@ -118,16 +125,16 @@ export class SharedTable implements Table {
 
   // ── With the directory ─────────────────────────────────────────────────────────────────────────────────────
 
-  /** Takes over what another server has written. */
+  /** Takes entries that another server has written. */
   hear(entries: readonly TableEntry[]): void {
     let hasChanged = false
     for (const entry of entries) {
-      // This version would apply to all later entries.
+      // Otherwise this version would be the base of all later ones.
       if (!Number.isSafeInteger(entry.version)) continue
       const own = this.#entries.get(entry.key)
       this.#highestVersion = Math.max(this.#highestVersion, entry.version)
       if (own !== undefined && own.version > entry.version) continue
-      // If two entries have the same version, the directory took this one.
+      // If two entries have the same version, the directory accepted this one.
       this.#unsent.delete(entry.key)
       if (own !== undefined && own.version === entry.version && own.value === entry.value) continue
       this.#entries.set(entry.key, entry)
@@ -136,17 +143,17 @@ export class SharedTable implements Table {
     if (hasChanged) this.#tell()
   }
 
-  /** Entries come from a connection, which stays open whatever they cause. */
+  /** Calls the listeners. Their errors must not close the connection from which entries come. */
   #tell(): void {
     for (const changed of this.#listeners)
       try {
         changed()
       } catch (cause) {
-        this.#failed(cause instanceof Error ? cause : new Error(String(cause)))
+        this.#failed(errorOf(cause))
       }
   }
 
-  /** Takes over what the directory has, and gives it what it does not have. */
+  /** Reads the directory's entries, and writes those that it does not have. */
   async read(): Promise<void> {
     const there = await this.#directory.read(this.#name)
     this.hear(there)
@@ -163,12 +170,12 @@ export class SharedTable implements Table {
       if (untilMs !== 0 && untilMs <= now && !this.#unsent.has(key)) this.#entries.delete(key)
   }
 
-  /** Entries in memory, with those that were removed. */
+  /** The number of entries in memory, including removed ones. */
   get size(): number {
     return this.#entries.size
   }
 
-  /** Resolves when the directory has all. Rejects when it cannot be notified: then it is still to be notified. */
+  /** Resolves when the directory has all entries. Rejects if it cannot be reached; the entries are then sent later. */
   send(): Promise<void> {
     this.#sending ??= this.#sendAll().finally(() => {
       this.#sending = undefined
@@ -183,7 +190,7 @@ export class SharedTable implements Table {
   async #sendOnce(): Promise<void> {
     const entries = [...this.#unsent].flatMap(key => this.#entries.get(key) ?? [])
     const outcomes = await this.#directory.put(this.#name, entries, this.#maxKeys)
-    // The entry may have changed again in the meantime.
+    // The entry may have changed again since.
     for (const { key, version } of entries)
       if (this.#entries.get(key)?.version === version) this.#unsent.delete(key)
     for (const key of this.#unsent) if (!this.#entries.has(key)) this.#unsent.delete(key)

@@ -1,5 +1,5 @@
-// The tables of the directory as this server has them in memory. A change is in force here at once, and at the other servers when
-// they hear of it; what the directory could not be notified waits until it responds. Whatever was missed is found by reading again.
+// The directory's tables in this server's memory. A change applies here at once, and at other servers when they
+// receive it. While the directory is away, changes wait; missed ones are found by reading it again.
 
 import type { DirectoryTables } from '../../directory.ts'
 import { SharedTable } from './shared-table.ts'
@@ -11,9 +11,9 @@ export class Tables {
   readonly #directory: DirectoryTables
   readonly #failed: (error: Error) => void
   readonly #tables = new Map<string, SharedTable>()
-  /** The number of entries that the directory has written, as far as this server knows. */
+  /** The number of writes to the directory that this server knows of. */
   #heard = 0
-  /** The same, as the directory said at the last look. */
+  /** The number of writes in the directory at the last check. */
   #said = 0
   #isStale = false
   #forgotAt = performance.now()
@@ -24,14 +24,14 @@ export class Tables {
     this.#failed = failed
   }
 
-  /** Opens a table, before `start`. `maxKeys`: of all servers together, with those that were removed. */
+  /** Opens a table, before `start`. `maxKeys` is for all servers together, including removed entries. */
   open(name: string, maxKeys: number): SharedTable {
     const table = new SharedTable(name, maxKeys, this.#directory, this.#failed)
     this.#tables.set(name, table)
     return table
   }
 
-  /** Resolves when every table has what the directory has. */
+  /** Resolves when every table has the directory's entries. */
   async start(): Promise<void> {
     this.#stopListening = await this.#directory.listen((name, entry, changes) => {
       if (changes > this.#heard + 1) this.#isStale = true
@@ -41,14 +41,14 @@ export class Tables {
     await this.#read()
   }
 
-  /** Changes may have been missed. */
+  /** Called when changes may have been missed. */
   doubt(): void {
     this.#isStale = true
   }
 
   /**
-   * Called with each sign of life. Changes that the directory had counted at the last look, and that were not heard of since, were
-   * missed. A directory that has counted fewer has lost its data.
+   * Called with each heartbeat. Changes that the directory had counted at the last check and that did not arrive
+   * since were missed. A directory with a lower count has lost its data.
    */
   async look(): Promise<void> {
     const heard = this.#heard
@@ -61,7 +61,6 @@ export class Tables {
     for (const table of this.#tables.values()) table.forgetExpired()
   }
 
-  /** Entries of each table, by its name. */
   sizes(): ReadonlyMap<string, number> {
     return new Map([...this.#tables].map(([name, { size }]) => [name, size]))
   }

@@ -1,5 +1,5 @@
-// Marks of things that work once, such as a link, and of sessions that visitors have ended: at one server of the cluster, and
-// so at all.
+// Marks of links that were used and sessions that visitors have ended: set at one server of the cluster, and known to
+// all.
 
 import { createHash } from 'node:crypto'
 import type { UsedMarks } from '../../plugin.ts'
@@ -9,7 +9,7 @@ export class SharedMarks implements UsedMarks {
   readonly #used: SharedTable
   readonly #ended: SharedTable
 
-  /** Makes the marks of two tables: a visitor who signs in and out all day does not use up the room of links. */
+  /** Makes the marks of two tables, so that visitors who sign in and out all day do not use up the room of links. */
   constructor(used: SharedTable, ended: SharedTable) {
     this.#used = used
     this.#ended = ended
@@ -38,12 +38,12 @@ export class SharedMarks implements UsedMarks {
   }
 }
 
-/** Clients make ids up, of any length. */
+/** Returns the key of an id, which clients can choose, in any length. */
 function keyOf(id: string): string {
   return createHash('sha256').update(id).digest('base64url')
 }
 
-/** Returns the beginning of the entries of one owner. */
+/** Returns the prefix of the entries of one owner. */
 function markOf(owner: string): string {
   return keyOf(owner).slice(0, 8)
 }

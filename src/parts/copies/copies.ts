@@ -1,10 +1,10 @@
 // The copies of one request, and which of their responses the visitor gets.
 //
-// `first`: the first response below 400. When there is none, the first response at all: one app that fails must not have a
-// webhook sent again that the others took. A named client's response counts whatever it is; while that client is away, or
-// its app cannot be reached, or its filter does not take the request, the first one counts. A status: that is sent at
-// once. Copies whose responses do not count are delivered all the same. Another server gets one copy for all clients that it has, and
-// responds with the one of them that counts there; it says whether that is the named client's.
+// `first`: the first response below 400; if there is none, the first of all. So one failing app does not make a
+// sender repeat a webhook that the others accepted. A label: the response of that client, whatever it is; while that
+// client is away, its app cannot be reached, or its filter refuses the request, as `first`. A status: it is sent at
+// once. Copies whose responses do not count are still delivered. Another server gets one copy for all of its clients,
+// responds with the one that counts there, and says whether it is the named client's.
 
 import { reasonOf } from '../../http/error-answer.ts'
 import type { RequestHead } from '../../http/head.ts'
@@ -13,20 +13,20 @@ import { Copy } from './copy.ts'
 import type { CopyHost } from './copying.ts'
 
 export class Copies {
-  /** The visitor. `undefined` after the response, or if it has left. */
+  /** The visitor. `undefined` after the response, or if the visitor left. */
   #visitor: Visit | undefined
   readonly #head: RequestHead
   readonly #host: CopyHost
   readonly #ended: () => void
   readonly #copies: Copy[] = []
-  /** The copies with an outcome, in that order. */
+  /** The copies with an outcome, in the order of their outcomes. */
   readonly #answers = new Set<Copy>()
   #named: Copy | undefined
   #winner: Copy | undefined
   #isStarting = true
   #open = 0
 
-  /** Makes the copies. `ended` is called when none is open any more. */
+  /** Makes the copies. `ended` is called when none is in progress any more. */
   constructor(visitor: Visit, host: CopyHost, ended: () => void) {
     this.#visitor = visitor
     // The visitor's next request may come while copies are in progress.
@@ -58,19 +58,19 @@ export class Copies {
     if (this.#open === 0) this.#ended()
   }
 
-  /** The visitor takes more of the response. */
+  /** Called when the visitor takes more of the response. */
   drained(): void {
     this.#winner?.drained()
   }
 
-  /** The visitor left: the copies are for the apps, not for it. */
+  /** Called when the visitor left. The copies continue, because they are for the apps. */
   abandoned(): void {
     this.#visitor = undefined
     this.#winner = undefined
     for (const copy of this.#copies) copy.drop()
   }
 
-  /** Called when the response of a copy has begun, or it will have none. */
+  /** Called when the response of a copy has begun, or there will be none. */
   #answered(copy: Copy): void {
     this.#answers.add(copy)
     if (!this.#isStarting) this.#decide()
@@ -97,12 +97,12 @@ export class Copies {
     if (first !== undefined) return this.#win(first, visitor)
     this.#visitor = undefined
     const failed = answers.find(({ outcome }) => outcome === 'failed')
-    // CLUSTER_MOVED: the server that had clients of it has none any more.
+    // CLUSTER_MOVED: the server that had clients of the tunnel has none any more.
     const code = failed?.code === 'CLUSTER_MOVED' ? 'CLIENT_GONE' : failed?.code
     visitor.fail(code ?? (answers.length === 0 ? 'CLIENT_GONE' : 'FILTERED_OUT'))
   }
 
-  /** The response of a client with this name counts, which may be at another server. */
+  /** Whether the response of a named client counts. It may be at another server. */
   get #isByName(): boolean {
     const { answer } = this.#host
     return typeof answer === 'string' && answer !== 'first'

@@ -1,4 +1,4 @@
-// One request to every client of a pool: it is read to its end, and then each client gets a copy of it.
+// Sends one request to every client of a pool: it is read completely, and then each client gets a copy.
 
 import type { ErrorCode } from '../../errors.ts'
 import { bodyOf } from '../../http/body.ts'
@@ -8,15 +8,15 @@ import { DEAD_EXCHANGE, type Exchange, type Upstream, type Visit } from '../../s
 import type { PoolResponse } from '../../wire/control.ts'
 import { Copies } from './copies.ts'
 
-/** A recipient of a copy: a client, or another server for the clients that it has. */
+/** A recipient of a copy: a client, or another server for its clients. */
 export interface Recipient {
   readonly upstream: Upstream | undefined
-  /** The name that the client gives itself. */
+  /** The name that the client chose for itself. */
   readonly label?: string | undefined
   readonly isServer?: boolean
   /** Called when the copy is sent. Returns a function to call at its end. */
   began(): CopyEnd
-  /** The visitor gets this response. */
+  /** Called when the visitor gets this response. */
   won(): void
 }
 
@@ -25,9 +25,9 @@ export interface CopyHost {
   readonly maxBodyBytes: number
   readonly recipients: readonly Recipient[]
   readonly answer: PoolResponse
-  /** The visitor is another server, which has to know whether the response is the named client's. */
+  /** Whether the visitor is another server, which must know whether the response is the named client's. */
   readonly isForServer: boolean
-  /** Returns the store of the body until all have it. */
+  /** Returns the store of the body until all recipients have it. */
   keep(failed: (code: 'REQUEST_TIMEOUT' | 'full') => void): KeptBody
 }
 
@@ -60,7 +60,7 @@ export class CopyingUpstream implements Upstream {
       giveUp()
       visit.fail(code === 'full' ? 'TUNNEL_BUSY' : code)
     }
-    // The pieces are kept unchanged, so that chunks and trailers reach every app.
+    // The pieces are stored unchanged, so that chunks and trailers reach every app.
     const kept = host.keep(fail)
     if (head.expectsContinue) visit.write(CONTINUE)
     return {

@@ -1,5 +1,5 @@
-// Copies to all clients of a pool as a part of a server: the last layer of tunnels whose pool is for that, which leads to those that
-// are here and, from the server that has the visitor, to those of other servers.
+// Copies to all clients of a pool as a part of a server: the last layer of such tunnels. It sends copies to the
+// clients here and, from the server with the visitor, to those at other servers.
 
 import { KeptBodies } from '../../kept-bodies.ts'
 import { type Route, routedLater } from '../../server/contracts/front.ts'
@@ -17,7 +17,7 @@ export const installCopies: Install = server => {
   })
   return {
     name: 'copies',
-    // Without `lane`: a lane leads to one client.
+    // Without `lane`, because a lane serves one client.
     layer(next, tunnel) {
       const { name, pool } = tunnel
       if (pool?.affinity !== 'all') return next
@@ -33,7 +33,7 @@ export const installCopies: Install = server => {
         return { kind: 'upstream', upstream }
       }
       return request => {
-        // A request that switches protocols goes to one of them.
+        // A request that switches protocols goes to one client only.
         if (request.head.upgrade !== '') return next(request)
         if (request.arrival.from?.isCopy === true) return copied(request, [])
         const toAll = (others: readonly Upstream[]): Route =>

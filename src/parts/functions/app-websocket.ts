@@ -1,4 +1,4 @@
-// One WebSocket of an app that is a function: messages in, messages out, in the shape of the web and in that of Bun.
+// One WebSocket of an app that is a function, with the interfaces of the web and of Bun.
 
 import type { AppWebSocket, Message, WebSocketHandlers } from '../../client/contracts/handler.ts'
 import type { HandlerSink, Switched } from '../../handler/connection.ts'
@@ -16,10 +16,10 @@ import {
   WebSocketParser,
 } from '../../wire/websocket.ts'
 
-/** The maximum size of a message, as Bun's `maxPayloadLength` and `backpressureLimit`. */
+/** The maximum size of a message, and of waiting bytes: Bun's `maxPayloadLength` and `backpressureLimit`. */
 const MAX_MESSAGE_BYTES = 16_777_216
 const MAX_WAITING_BYTES = 16_777_216
-/** The connection ended without a close frame (RFC 6455 section 7.4.1). */
+/** The code for a connection that ended without a close frame (RFC 6455 section 7.4.1). */
 const CLOSE_ABNORMAL = 1006
 /** The time in milliseconds for the other side's close frame. */
 const CLOSING_MS = 5_000
@@ -27,7 +27,7 @@ const CLOSING_MS = 5_000
 type State = 0 | 1 | 2 | 3
 const [CONNECTING, OPEN, CLOSING, CLOSED] = [0, 1, 2, 3] as const
 
-/** The `AppWebSocket` of a visitor. */
+/** A visitor's WebSocket, as an `AppWebSocket`. */
 export class HandlerWebSocket<Data = unknown>
   extends EventTarget
   implements AppWebSocket<Data>, Switched, WebSocketHandler
@@ -37,7 +37,7 @@ export class HandlerWebSocket<Data = unknown>
   static readonly CLOSING: 2 = CLOSING
   static readonly CLOSED: 3 = CLOSED
   data: Data
-  /** The subprotocol that the response named; `''`: none. */
+  /** The subprotocol that the response named; `''` for none. */
   readonly protocol: string
   readonly extensions = ''
   binaryType: 'arraybuffer' | 'blob' = 'arraybuffer'
@@ -52,7 +52,6 @@ export class HandlerWebSocket<Data = unknown>
   #state: State = CONNECTING
   #pieces: Uint8Array[] = []
   #pieceBytes = 0
-  /** The bytes that wait for the visitor. */
   #waiting: Uint8Array[] = []
   #waitingBytes = 0
   #isFull = false
@@ -78,12 +77,15 @@ export class HandlerWebSocket<Data = unknown>
     return this.#state
   }
 
-  /** Bytes that wait for the visitor. */
+  /** The number of bytes that wait for the visitor. */
   get bufferedAmount(): number {
     return this.#waitingBytes
   }
 
-  /** Sends a message. Returns its bytes; -1 where it waits behind others; 0 where the connection is not open, or was cut for it. */
+  /**
+   * Sends a message. Returns its size in bytes; -1 if it waits after others; 0 if the connection is not open, or was
+   * cut because of it.
+   */
   send(message: Message): number {
     if (this.#state !== OPEN) return 0
     const isText = typeof message === 'string'
@@ -93,14 +95,13 @@ export class HandlerWebSocket<Data = unknown>
     return isSent ? payload.length : -1
   }
 
-  /** Closes it, once what waits is sent. `code`: 1000, or 3000 to 4999. */
+  /** Closes the WebSocket once the waiting bytes are sent. `code`: 1000, or 3000 to 4999. */
   close(code: number = CLOSE_NORMAL, reason = ''): void {
     if (code !== CLOSE_NORMAL && !(code >= 3_000 && code <= 4_999))
       throw new RangeError(`the code of a close is 1000, or 3000 to 4999, not ${code}`)
     if (this.#state === OPEN) this.#sayClose(code, reason)
   }
 
-  /** Cuts the connection. */
   terminate(): void {
     if (this.#state === CLOSED) return
     this.#over(CLOSE_ABNORMAL, '')
@@ -109,7 +110,7 @@ export class HandlerWebSocket<Data = unknown>
 
   // ── Switched ───────────────────────────────────────────────────────────────────────────────────────────────
 
-  /** The response has switched protocols. */
+  /** Called after the response that switched protocols. */
   begin(sink: HandlerSink): void {
     this.#sink = sink
     this.#state = OPEN
@@ -121,7 +122,7 @@ export class HandlerWebSocket<Data = unknown>
     if (this.#state !== CLOSED) this.#parser.receive(bytes)
   }
 
-  /** The visitor has sent FIN, and no close frame before. */
+  /** Called when the visitor sent FIN without a close frame before it. */
   ended(): void {
     this.#over(CLOSE_ABNORMAL, '')
     this.#sink?.end()
@@ -170,7 +171,7 @@ export class HandlerWebSocket<Data = unknown>
 
   pong(): void {}
 
-  /** The visitor's close frame: the first of two, or the response to ours. */
+  /** Called for the visitor's close frame: the first, or the reply to ours. */
   closed(code: number, reason: string): void {
     if (this.#state === OPEN) this.#sayClose(code, reason)
     this.#over(code, reason)
@@ -220,7 +221,7 @@ export class HandlerWebSocket<Data = unknown>
     clearTimeout(this.#timer)
     this.#parser.stop()
     this.#pieces = []
-    // Waiting bytes are sent with the end of the connection.
+    // Waiting bytes are sent before the end of the connection.
     for (const piece of this.#waiting) this.#sink?.write(piece)
     this.#waiting = []
     this.#waitingBytes = 0
@@ -234,7 +235,7 @@ export class HandlerWebSocket<Data = unknown>
     this.dispatchEvent(event)
   }
 
-  /** Calls code of the app: its errors and rejections are reported and end only this connection. */
+  /** Calls code of the app. Its errors and rejections are reported, and end only this connection. */
   #call(code: () => unknown): void {
     const failed = (cause: unknown) => {
       this.#failed(cause)

@@ -1,4 +1,4 @@
-// Apps that are a function or a folder, as a part of a client: their requests go to code in this process.
+// Apps that are a function or a folder, as a part of a client: code in this process handles their requests.
 
 import type { Install } from '../../client/contracts/part.ts'
 import { folderOrigin } from './folder-origin.ts'

@@ -1,4 +1,4 @@
-// Origin as a function: requests go straight to a `fetch` handler, without a port and without a socket.
+// A function as an origin: requests go directly to a `fetch` handler, without a port or socket.
 
 import type { WebSocketHandlers } from '../../client/contracts/handler.ts'
 import type { FetchHandler } from '../../client/options.ts'
@@ -18,7 +18,7 @@ export class HandlerOrigin implements Origin {
   }
 
   async connect(handler: SocketHandler): Promise<Socket> {
-    // Not loaded for an app that has a port.
+    // Not loaded for an app with a port.
     const { HandlerSocket } = await import('./socket.ts')
     return new HandlerSocket(this.#fetch, this.#websocket, handler)
   }

@@ -1,4 +1,4 @@
-// A connection to an app that is a function: the handler's end of it, in the shape of a socket.
+// A connection to an app that is a function, in the form of a socket.
 
 import { copyOf } from '../../bytes.ts'
 import type { WebSocketHandlers } from '../../client/contracts/handler.ts'
@@ -38,7 +38,7 @@ export class HandlerSocket implements Socket {
       },
     }
     const failed = (cause: unknown, request: string) => {
-      // `String` of what is not Error may itself throw.
+      // `String` of a value that is not an Error may itself throw.
       const reason = cause instanceof Error ? cause.message : `a ${typeof cause}`
       const detail = `${request}: the fetch handler threw: ${reason}.`
       failure = new TunnelError('HANDLER_FAILED', detail, { cause })
@@ -54,7 +54,7 @@ export class HandlerSocket implements Socket {
 
   write(bytes: Uint8Array, start = 0, end: number = bytes.length): number {
     if (this.#isClosed || this.#isInputPaused) return 0
-    // The handler may keep its body for as long as it likes, and the array is the caller's.
+    // The handler may keep its body, and the array belongs to the caller.
     this.#connection.received(copyOf(bytes, start, end))
     return end - start
   }

@@ -1,4 +1,4 @@
-// Which requests of an app that is a function may become WebSockets, and which did.
+// Which requests to an app that is a function may become WebSockets, and which did.
 
 import { createHash } from 'node:crypto'
 import type { AppWebSocket, HandlerServer, WebSocketHandlers } from '../../client/contracts/handler.ts'
@@ -15,11 +15,14 @@ interface Upgradable {
 
 const upgradable = new WeakMap<Request, Upgradable>()
 
-/** A handshake has 16 bytes as its key, in base64, and this version (RFC 6455 section 4.1). */
+/** A pattern for a handshake's key: 16 bytes in base64. The version must be 13 (RFC 6455 section 4.1). */
 const KEY = /^[A-Za-z0-9+/]{22}==$/
 const VERSION = '13'
 
-/** The request asks for a WebSocket: notes what it takes to give it one. `failed`: the app's code threw. */
+/**
+ * Notes a request that asks for a WebSocket, with what is needed to open it. `failed` is called if the app's code
+ * threw.
+ */
 export function offerUpgrade(request: Request, failed: (cause: unknown) => void): void {
   const key = request.headers.get('sec-websocket-key') ?? ''
   if (request.method !== 'GET' || request.headers.get('sec-websocket-version') !== VERSION || !KEY.test(key))
@@ -28,9 +31,9 @@ export function offerUpgrade(request: Request, failed: (cause: unknown) => void)
 }
 
 /**
- * Makes a WebSocket of a request that a `FetchHandler` got, as in Deno: the handler returns `response`, and `socket` is open then.
- * `protocol`: the subprotocol, one of those that the request offers. Throws `TypeError` for a request that asks for no WebSocket, or
- * that became one.
+ * Makes a WebSocket of a request that a `FetchHandler` got, as in Deno: the handler returns `response`, and then
+ * `socket` is open. `protocol`: the subprotocol, one of those that the request offers. Throws `TypeError` for a
+ * request that does not ask for a WebSocket, or that already became one.
  */
 export function upgradeWebSocket(
   request: Request,
@@ -42,11 +45,11 @@ export function upgradeWebSocket(
   const { protocol = '' } = options
   if (protocol !== '') known.headers.set('Sec-WebSocket-Protocol', protocol)
   known.socket = new HandlerWebSocket<unknown>(undefined, protocol, undefined, known.failed)
-  // 101 is not a status that every platform lets a Response have.
+  // Not every platform allows a Response with the status 101.
   return { socket: known.socket, response: new Response(null, { status: 204 }) }
 }
 
-/** Makes the server argument of a handler. `handlers` are those of sockets made by `upgrade`. */
+/** Makes the server argument of a handler. `handlers` are those for sockets of `upgrade`. */
 export function handlerServer(handlers: WebSocketHandlers | undefined): HandlerServer {
   return {
     upgrade(request, { headers, data } = {}) {
@@ -62,7 +65,10 @@ export function handlerServer(handlers: WebSocketHandlers | undefined): HandlerS
   }
 }
 
-/** The handler has responded: the socket that it made of the request, its response sent; `undefined`: it made none. */
+/**
+ * Called when the handler has responded. Sends the response and returns the socket that the handler made of the
+ * request. `undefined` if it made none.
+ */
 export function takeUpgrade(request: Request, sink: HandlerSink): Switched | undefined {
   const known = upgradable.get(request)
   const { socket } = known ?? {}
@@ -82,7 +88,7 @@ export function takeUpgrade(request: Request, sink: HandlerSink): Switched | und
   return socket
 }
 
-/** Lines that the response has once. */
+/** The header lines that the response already has. */
 const OWN: ReadonlySet<string> = new Set([
   'connection',
   'upgrade',

@@ -1,4 +1,4 @@
-// The plain GETs that guards admit without a question for each: lanes draw from them.
+// The plain GETs that guards admit without being asked about each: lanes take from these numbers.
 
 import type { Allotment } from '../../plugin.ts'
 import type { LaneAsking, LaneClause } from '../../server/contracts/laning.ts'
@@ -8,7 +8,7 @@ import type { Guards } from './guards.ts'
 export class Allotments {
   readonly #server: PartServer
   readonly #guards: Guards
-  /** The allotments in use, with the number of lanes that draw from each. */
+  /** The allotments in use, with the number of lanes that take from each. */
   readonly #taken = new Map<Allotment, number>()
 
   constructor(server: PartServer, guards: Guards) {
@@ -16,7 +16,7 @@ export class Allotments {
     this.#guards = guards
   }
 
-  /** Guards are asked about each request, unless they have said how many pass. */
+  /** Guards are asked about each request, unless they have said how many may pass. */
   clauseFor({ tunnel, address, head, isProxy }: LaneAsking): LaneClause | 'none' | undefined {
     if (!tunnel.isGuarded) return undefined
     if (isProxy) return 'none'
@@ -53,7 +53,7 @@ export class Allotments {
     else this.#taken.set(allotment, count)
   }
 
-  /** A guard is a stranger's code: what it throws ends no lane. */
+  /** Runs a guard's code, which is foreign: an error in it ends no lane. */
   #guarded(task: () => void): void {
     try {
       task()

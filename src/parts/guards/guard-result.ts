@@ -1,4 +1,4 @@
-// The result of guards for a request: their changes to its head, lines for the response, and whether they may cut it.
+// The effects of guards on a request: changes to its head, lines for the response, and whether they may cut it.
 
 import { type BodyFramer, bodyOf } from '../../http/body.ts'
 import type { RequestHead } from '../../http/head.ts'
@@ -7,21 +7,23 @@ import { keepOpen } from '../../server/routing/keep-open.ts'
 import { answerLinesOf, applyPasses, hidesAdded, namesOf, restoreHead } from './guards.ts'
 
 export class GuardResult {
-  /** Lines for the head of the response; `undefined`: none. */
   readonly answerLines: Uint8Array | undefined
   readonly middlewares: readonly Middleware[]
-  /** The visitor's head hides a line that a guard has added: it must not be forwarded. */
+  /** Whether the visitor's head would hide a line that a guard has added, so that it must not be forwarded. */
   readonly isHidden: boolean
   readonly #head: RequestHead
   readonly #passes: readonly Pass[]
   /** The head as the visitor sent it. `undefined` if guards did not change it. */
   readonly #headBefore: Uint8Array | undefined
-  /** The framer of a body that may have trailers: none may be what the guards removed from the head, or added to it. */
+  /**
+   * The framer of a body that may have trailers. No trailer may have a name that the guards removed from the head, or
+   * added to it.
+   */
   readonly #body: BodyFramer | undefined
-  /** The guards know that it is in progress. */
+  /** Tells the guards that the request is over. `undefined` before `keepOpen`. */
   #stopKeeping: (() => void) | undefined
 
-  /** The head is what the app is to get from now on. Throws for what no guard may change. */
+  /** Changes the head to the one for the app. Throws for changes that no guard may make. */
   constructor(head: RequestHead, passes: readonly Pass[]) {
     this.#head = head
     this.#passes = passes
@@ -34,17 +36,20 @@ export class GuardResult {
     this.#body = bodyOf(head, undefined, names)
   }
 
-  /** Whether the body may have trailers that are looked at. */
+  /** Whether the body may have trailers that must be checked. */
   get hasTrailers(): boolean {
     return this.#body !== undefined
   }
 
-  /** Takes a piece of the body, framing included. `false`: it has a trailer that an app may take for a line of the guards. */
+  /**
+   * Checks a piece of the body, framing included. Returns `false` if it has a trailer that an app may take for a line
+   * of the guards.
+   */
   letsBody(bytes: Uint8Array): boolean {
     return this.#body === undefined || this.#body.feed(bytes, 0, bytes.length) >= 0
   }
 
-  /** The request goes to the app: until it is over, guards may call `cut`. Throws as `keepOpen` does. */
+  /** Called when the request goes to the app: until it is over, guards may call `cut`. Throws as `keepOpen` does. */
   keepOpen(cut: () => void, failed: (cause: unknown) => void): void {
     this.#stopKeeping = keepOpen(this.#passes, cut, failed)
   }
@@ -54,7 +59,7 @@ export class GuardResult {
     this.#stopKeeping = undefined
   }
 
-  /** The request goes somewhere else, as the visitor sent it: other guards are asked there. */
+  /** Restores the head as the visitor sent it, because the request goes to another server, whose guards are asked. */
   undo(): void {
     this.over()
     if (this.#headBefore !== undefined) restoreHead(this.#head, this.#headBefore)

@@ -1,5 +1,5 @@
-// Asks the guards of the server and of a tunnel, in this order, and makes one verdict of theirs. A guard is a stranger's code:
-// what it throws concerns the visitor that it was asked about, and no other.
+// Asks the guards of the server and of a tunnel, in this order, and combines their verdicts. A guard is foreign code:
+// its errors affect only the visitor that it was asked about.
 
 import { copyOf } from '../../bytes.ts'
 import { deferred } from '../../deferred.ts'
@@ -28,10 +28,10 @@ import { isRefusing } from '../../server/tunnels/no-guards.ts'
 
 export interface GuardSettings {
   readonly guards: readonly Guard[]
-  /** Makes those that clients ask for; `undefined`: clients cannot have any. */
+  /** Makes the guards that clients ask for. `undefined` if clients cannot have any. */
   readonly guarding: GuardMaker | undefined
   readonly limits: Pick<Bounds, 'guardTimeoutMs'>
-  /** The options of a server that shares its tunnels with others, or with other workers. */
+  /** The cluster options. Set if the server shares its tunnels with other servers or workers. */
   readonly cluster: ClusterOptions | undefined
 }
 
@@ -42,7 +42,7 @@ const PASSED: Judgement = { kind: 'pass', passes: [] }
 const FAILED: Judgement = { kind: 'refusal', refusal: { code: 'PLUGIN_FAILED' } }
 
 export class Guards implements Guarding {
-  /** The marks of other servers. `undefined` if there are none. */
+  /** The used links and ended sessions of all servers. `undefined` if there are no others. */
   marks: UsedMarks | undefined
   asksCertificates = false
   readonly #settings: () => GuardSettings
@@ -57,18 +57,18 @@ export class Guards implements Guarding {
     return own !== undefined || pluginsFor(this.#settings().guards, tunnel).length > 0
   }
 
-  /** The first guard that has visitors of this tunnel asked for certificates; `undefined`: they are not asked. */
+  /** Returns the first guard that asks visitors of this tunnel for certificates. `undefined` if none does. */
   askingFor(own: OwnGuard | undefined, tunnel: string): Asking | undefined {
     const all = [...pluginsFor(this.#settings().guards, tunnel), ...(own === undefined ? [] : [own.guard])]
     return all.find((guard): guard is Guard & Asking => guard.clientCa !== undefined)
   }
 
-  /** Asks all guards. Never throws or rejects. A promise only where a guard returned one. */
+  /** Asks all guards. Never throws or rejects. Returns a promise only if a guard did. */
   judge(own: OwnGuard | undefined, visitor: Admittance, tokenRate?: Guard): Judgement | Promise<Judgement> {
     return this.#ask(this.#all(own, visitor, tokenRate), 0, visitor, [])
   }
 
-  /** Lists all guards in order. `tokenRate`: the limits of the token. `tokenRate`: that of the token. */
+  /** Lists all guards in order. `tokenRate`: the limits of the token. */
   #all(own: OwnGuard | undefined, { tunnel }: Admittance, tokenRate: Guard | undefined): readonly Guard[] {
     const all = pluginsFor(this.#settings().guards, tunnel)
     if (own === undefined && tokenRate === undefined) return all
@@ -80,8 +80,8 @@ export class Guards implements Guarding {
   }
 
   /**
-   * Returns the allotments that requests of a connection draw from without a question. `undefined` if each is to be asked
-   * about.
+   * Returns the allotments from which requests of a connection take without asking the guards. `undefined` if each
+   * request must be asked about.
    */
   allot(own: OwnGuard | undefined, visitor: Admittance, tokenRate?: Guard): readonly Allotment[] | undefined {
     const allotments: Allotment[] = []
@@ -97,7 +97,7 @@ export class Guards implements Guarding {
     return allotments
   }
 
-  /** The guard that a client asks for; the error says why it cannot have it. */
+  /** Makes the guard that a client asks for, or returns the reason for a refusal. */
   async make(definition: object, tunnel: GuardedTunnel): Promise<OwnGuard | TunnelError> {
     const { guarding } = this.#settings()
     if (guarding === undefined)
@@ -106,7 +106,7 @@ export class Guards implements Guarding {
         'The server has no guards for tunnels, so it does not serve it.',
       )
     try {
-      // Time passes: a guard that differs in nothing else is the same.
+      // The remaining time always differs. A guard that differs in nothing else is the same.
       const { leftMs: _leftMs, ...lasting } = { leftMs: 0, ...definition }
       const guarded = { ...tunnel, ...(this.marks !== undefined && { marks: this.marks }) }
       const guard = await guarding(definition, guarded)
@@ -119,7 +119,7 @@ export class Guards implements Guarding {
     }
   }
 
-  /** Returns why visitors of the tunnel cannot be asked for certificates of its own guard. */
+  /** Returns why visitors cannot be asked for the certificates that the tunnel's own guard wants. */
   #faultOfAsking(tunnel: string): TunnelError | undefined {
     const fault =
       (this.#settings().cluster !== undefined &&
@@ -131,7 +131,7 @@ export class Guards implements Guarding {
     return fault ? new TunnelError('GUARD_UNAVAILABLE', fault) : undefined
   }
 
-  /** Closes a guard that is no longer used; `next` replaces it. */
+  /** Closes a guard that is no longer used. `next` is its replacement, if there is one. */
   close({ guard }: OwnGuard, next?: OwnGuard): void {
     try {
       guard.close?.(next?.guard)
@@ -140,7 +140,7 @@ export class Guards implements Guarding {
     }
   }
 
-  /** Reports that a verdict cannot be carried out, or that the reader of a form failed. */
+  /** Reports a verdict that cannot be applied, or an error of a form's reader. */
   fail(cause: unknown): Refusal {
     this.#faults.report(
       VERDICTS,
@@ -203,7 +203,7 @@ export class Guards implements Guarding {
     return { kind: 'reading', reading: { ...verdict, read } }
   }
 
-  /** Rejects after `guardTimeoutMs`. */
+  /** Waits for the outcome. Rejects after `guardTimeoutMs`. */
   async #inTime<Outcome>(pending: Outcome | Promise<Outcome>): Promise<Outcome> {
     const { guardTimeoutMs } = this.#settings().limits
     const late = deferred<never>()
@@ -232,8 +232,8 @@ function isPass(verdict: Exclude<Verdict, undefined>): verdict is Pass {
 }
 
 /**
- * Makes the head what the app is to get: it is written again and parsed once more, so that everything behind the guards sees one
- * head. Throws for what no plugin may change. Returns what it was before; `undefined`: the same.
+ * Changes the head to the one for the app: it is written and parsed again, so that all later code sees one head.
+ * Returns the earlier bytes; `undefined` if nothing changed. Throws for changes that no plugin may make.
  */
 export function applyPasses(head: RequestHead, passes: readonly Pass[]): Uint8Array | undefined {
   if (!passes.some(editsHead)) return undefined
@@ -248,14 +248,14 @@ export function applyPasses(head: RequestHead, passes: readonly Pass[]): Uint8Ar
   return before
 }
 
-/** The head is these bytes from now on. Throws when they are not valid head. */
+/** Replaces the head by these bytes. Throws if they are not a valid head. */
 export function restoreHead(head: RequestHead, bytes: Uint8Array): void {
   if (!readWhole(head, bytes)) throw new Error('the head is not one any more')
 }
 
 /**
- * Whether the visitor's Connection names a line that a guard has added: as one of this connection alone it would not be
- * forwarded, and the app would take the visitor for another one.
+ * Whether the visitor's Connection names a line that a guard has added. That line would not be forwarded, and the app
+ * would take the visitor for another one.
  */
 export function hidesAdded({ fields }: RequestHead, passes: readonly Pass[]): boolean {
   if (fields.nominatedCount === 0) return false
@@ -268,7 +268,7 @@ export function hidesAdded({ fields }: RequestHead, passes: readonly Pass[]): bo
   })
 }
 
-/** Names of the lines that guards took out of the head or put into it, as `dashedName` has them. */
+/** Returns the names of the lines that guards removed from the head or added to it, in the form of `dashedName`. */
 export function namesOf(passes: readonly Pass[]): readonly string[] {
   const names = passes.flatMap(({ withoutHeaders = [], requestHeaders = [] }) => [
     ...withoutHeaders,

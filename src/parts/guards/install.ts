@@ -1,5 +1,5 @@
-// Guards as a part of a server: they are asked about each visitor of a tunnel that has any, and what they let a request pass with is
-// done to it in transit.
+// Guards as a part of a server: asked about each visitor of a tunnel that has any. Their changes are applied to the
+// request.
 
 import type { Reading, Refusal } from '../../plugin.ts'
 import { type Route, routedLater } from '../../server/contracts/front.ts'

@@ -1,5 +1,5 @@
 // One virtual connection with HTTP/1.1 text to an app that speaks HTTP/2: each exchange on it is a stream of a shared
-// connection. The pool uses it like any stream, so the rules for responses, deadlines and retries hold.
+// connection. The pool uses it like any stream, so the rules for responses, timeouts and retries apply.
 
 import { createHash } from 'node:crypto'
 import { copyOf } from '../../bytes.ts'
@@ -16,14 +16,14 @@ import { QueuedStream } from '../../session/queued-stream.ts'
 import type { Http2App, Http2Side } from './app.ts'
 import type { Http2Apps } from './apps.ts'
 
-/** The head was bounded and built here: whatever it has is sent. */
+/** The head was checked and built here, so it has no further limits. */
 const ANY_HEAD = { maxHeadBytes: 16_777_216, maxHeaderCount: 100_000, maxTargetBytes: 16_777_216 }
 const CRLF = ascii('\r\n')
 const LAST_CHUNK = ascii('0\r\n\r\n')
 const WEBSOCKET_GUID = '258EAFA5-E914-47DA-95CA-C5AB0DC85B11'
-/** The lines of an upgrade, besides the fields. */
+/** The maximum size of an upgrade's lines, in addition to the fields. */
 const MAX_UPGRADE_BYTES = 256
-/** Trailers of a request: as many bytes as `BodyFramer` lets through, and more than any. */
+/** The maximum size of a request's trailers, above the limit of `BodyFramer`. */
 const MAX_TRAILER_BYTES = 16_384
 
 const NO_HEAD = 'its body came before its head'
@@ -38,23 +38,26 @@ export class Http2Channel extends QueuedStream {
   readonly #request: RequestReader
   readonly #head: RequestHead
   #begun: Begun | undefined
-  /** A WebSocket waits for the settings of this connection. */
+  /** The connection whose settings a WebSocket waits for. */
   #undecided: Http2App | undefined
   #isUpgrade = false
   /** Whether the visitor sends no more after an upgrade. */
   #isEnding = false
-  /** The bytes written before the open request. */
+  /** The number of bytes written before the open request. */
   #sentBefore = 0
   #trailers: Uint8Array | undefined
   #isRequestSent = true
 
-  // The response.
+  // The state of the response.
   #phase: 'none' | 'head' | 'body' | 'switched' | 'over' = 'none'
   #isChunked = false
   #isWithoutBody = false
-  /** Bytes that its length announces and that have not come; -1: no length. */
+  /** The number of bytes of the announced length still to come; -1 without a length. */
   #left = -1
-  /** The piece that completes the response: it is passed on with the end of the stream, so that the next request may begin. */
+  /**
+   * The piece that completes the response. It is passed on with the end of the stream, after which the next request
+   * may begin.
+   */
   #last: Uint8Array | undefined
   #handedBytes = 0
   #payloadBytes = 0
@@ -97,7 +100,7 @@ export class Http2Channel extends QueuedStream {
     this.isClosed = true
   }
 
-  /** Each piece that was passed on is reported at once: the windows of HTTP/2 are the flow control. */
+  /** Does nothing: pieces count as consumed at once, because the windows of HTTP/2 are the flow control. */
   protected giveCredit(): void {
     const begun = this.#begun
     if (begun === undefined) return
@@ -108,7 +111,7 @@ export class Http2Channel extends QueuedStream {
     begun.connection.consumed(begun.side, due)
   }
 
-  /** Returns where the request's head ends and its body begins. */
+  /** Begins a request. Returns where its head ends and its body begins. */
   #begin(bytes: Uint8Array, start: number, end: number): number {
     const head = this.#head
     this.#sentBefore = this.sentBytes - (end - start)
@@ -124,7 +127,7 @@ export class Http2Channel extends QueuedStream {
     this.#trailers = undefined
     this.#left = -1
     this.#payloadBytes = this.#creditedBytes = 0
-    // HTTP/2 has no other: an app of it gets the request without.
+    // HTTP/2 has no other upgrade, so the app gets the request without one.
     this.#isUpgrade = head.upgrade === 'websocket'
     this.#isEnding = false
     if (this.#isUpgrade) {
@@ -143,11 +146,11 @@ export class Http2Channel extends QueuedStream {
     return at
   }
 
-  /** Begins an upgrade, now that it may be known whether the app takes it. */
+  /** Begins an upgrade, when the app's settings are known. */
   upgradeKnown(): void {
     this.#undecided = undefined
     const begun = this.#host.upgrade(this, this.#head)
-    // Nothing was sent: the exchange begins again, on a stream of HTTP/1.1.
+    // Nothing was sent, so the exchange begins again on an HTTP/1.1 stream.
     if (begun === 'apart') this.lost('ORIGIN_CLOSED', true)
     else if (typeof begun === 'string') this.fail(begun, undefined)
     else if ('forget' in begun) this.#undecided = begun
@@ -167,7 +170,7 @@ export class Http2Channel extends QueuedStream {
     this.#trailers = all
   }
 
-  /** Sends what waits, as far as there is room. `false`: not all of it. */
+  /** Sends waiting bytes as far as there is room. Returns `false` if some are left. */
   flush(): boolean {
     const { queue } = this
     const begun = this.#begun
@@ -200,14 +203,14 @@ export class Http2Channel extends QueuedStream {
     if (this.#phase === 'switched' && this.peerEnded) this.#closeSwitched()
   }
 
-  /** Continues after there is room again, and lets the pool write again. */
+  /** Continues when there is room again, and lets the pool write. */
   resume(): void {
     if (this.flush()) this.handler.writable()
   }
 
   // ── From the app ───────────────────────────────────────────────────────────────────────────────────────────
 
-  /** A head came, or trailers. Returns what is wrong with it, if anything is. */
+  /** Called with a head or trailers. Returns what is wrong with them, if anything is. */
   answered(list: FieldList, isLast: boolean): string | undefined {
     if (this.#phase === 'body') return isLast ? this.#takeTrailers(list) : 'it has two heads'
     if (this.#phase !== 'head') return 'its head came too late'
@@ -238,7 +241,6 @@ export class Http2Channel extends QueuedStream {
     return undefined
   }
 
-  /** A piece of the body. */
   received(bytes: Uint8Array, start: number, end: number): string | undefined {
     if (this.#phase === 'switched') {
       this.#payloadBytes += end - start
@@ -259,7 +261,7 @@ export class Http2Channel extends QueuedStream {
     return undefined
   }
 
-  /** The response ends without trailers. */
+  /** Called when the response ends without trailers. Returns what is wrong, if anything is. */
   ended(): string | undefined {
     if (this.#phase === 'switched') {
       this.peerEnded = true
@@ -283,7 +285,7 @@ export class Http2Channel extends QueuedStream {
   }
 
   #takeTrailers(list: FieldList): string | undefined {
-    // Behind a length there is no place for trailers in HTTP/1.1.
+    // A body with a length has no place for trailers in HTTP/1.1.
     if (!this.#isChunked) return this.ended()
     const text = new Uint8Array(maxTextBytes(list))
     const end = list.isTooLarge ? -1 : writeTrailers(list, true, text, 0)
@@ -292,11 +294,11 @@ export class Http2Channel extends QueuedStream {
     return undefined
   }
 
-  /** The stream of HTTP/2 is left before the last bytes go: with them the next request may come. */
+  /** Leaves the HTTP/2 stream before the last bytes are passed on, because the next request may follow them. */
   #finish(last: Uint8Array | undefined): void {
     const begun = this.#begun
     if (this.#isUpgrade) {
-      // The request was refused: nothing of the visitor follows.
+      // The request was refused, so no more of it is sent.
       this.#drop(Code.NO_ERROR)
       this.#phase = 'none'
     } else if (this.#isRequestSent) {
@@ -304,7 +306,7 @@ export class Http2Channel extends QueuedStream {
       this.#phase = 'none'
       begun?.connection.leave(begun.side, undefined)
     } else this.#phase = 'over'
-    // Not complete: the pool resets the stream, as no more of the request is wanted.
+    // The pool then resets the incomplete stream, because no more of the request is needed.
     if (last !== undefined) this.#hand(last)
   }
 
@@ -314,7 +316,10 @@ export class Http2Channel extends QueuedStream {
     this.handler.received(bytes, start, end)
   }
 
-  /** The app, or its connection, gave the exchange up. `isUntouched`: it did nothing with the request. `reason`: what it did wrong. */
+  /**
+   * Called when the app, or its connection, ended the exchange. `isUntouched`: the app did not process the request.
+   * `reason`: what it did wrong.
+   */
   lost(code: ErrorCode, isUntouched: boolean, reason?: string): void {
     this.#begun = undefined
     this.#undecided = undefined
@@ -324,7 +329,7 @@ export class Http2Channel extends QueuedStream {
     this.handler.reset(code, isUntouched ? this.#sentBefore : this.sentBytes, reason)
   }
 
-  /** Ends the exchange from here. */
+  /** Ends the exchange from this side. */
   fail(code: ErrorCode, reset: number | undefined): void {
     if (reset !== undefined) this.#drop(reset)
     this.lost(code, reset === undefined)
@@ -341,7 +346,7 @@ export class Http2Channel extends QueuedStream {
   }
 }
 
-/** Returns the Sec-WebSocket-Accept that the visitor expects from an app that agrees to its WebSocket. */
+/** Returns the Sec-WebSocket-Accept that the visitor expects if the app accepts the WebSocket. */
 function acceptOf(head: RequestHead): string {
   const { fields, bytes } = head
   let key = ''

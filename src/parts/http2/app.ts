@@ -1,5 +1,5 @@
-// One connection of HTTP/2 to an app, on a stream of the session: many exchanges at once. The app is a stranger: what it may do to
-// this side is bounded.
+// One HTTP/2 connection to an app, on a stream of the session, for many exchanges at once. The app is not trusted:
+// what it may cause is limited.
 
 import type { ErrorCode } from '../../errors.ts'
 import { Allowance } from '../../http/allowance.ts'
@@ -27,23 +27,29 @@ import type { Begun, Http2Channel } from './app-channel.ts'
 
 /** The bytes of a response that may arrive before its visitor reads them: 20 Mbit/s over 100 ms. */
 export const STREAM_WINDOW_BYTES = 262_144
-/** The window of all responses of a connection: credit is given at once, because one slow visitor must not stop the others. */
+/**
+ * The window of all responses of a connection. Credit is given at once, because one slow visitor must not stop the
+ * others.
+ */
 const CONNECTION_WINDOW_BYTES = 4_194_304
-/** Exchanges at once on one connection, whatever the app allows; and before it has said anything. */
+/** The number of exchanges at once on one connection, whatever the app allows, and before its settings arrive. */
 export const MAX_EXCHANGES = 100
 /** The maximum number of CONTINUATION frames in a head. */
 const MAX_CONTINUATIONS = 16
-/** Frames that are worth nothing: this many at once, and this many in a quarter of a second. Responses add to them. */
+/**
+ * The number of frames without use that the app may send at once, and again in each quarter of a second. Responses
+ * add to it.
+ */
 export const MAX_NOISE = 1_024
 const NOISE_PER_TICK = 64
 const NOISE_OF_WORK = 8
-/** A head above the bounds is decoded all the same, for the sake of the table. */
+/** The cost of a head above the limits, which is decoded only for the table. */
 const NOISE_OF_LARGE_HEAD = 64
-/** Frames handled at once: as many as a read of 512 KB has, when they are as large as may be. */
+/** The number of frames handled at once: as many of maximum size as a read of 512 KB contains. */
 const FRAMES_AT_ONCE = 32
-/** Frames that may wait while the app reads nothing; then the connection ends. */
+/** The bytes of frames that may wait while the app reads nothing. If exceeded, the connection ends. */
 const MAX_WAITING_BYTES = 1_048_576
-/** The time in milliseconds after which a connection without exchanges closes: shorter than what HTTP/2 servers wait. */
+/** The time in milliseconds after which a connection without exchanges closes, shorter than that of HTTP/2 servers. */
 const IDLE_MS = 60_000
 
 const fields = new FieldList()
@@ -51,13 +57,12 @@ const fields = new FieldList()
 export interface AppHost {
   readonly server: StreamsServer
   readonly scheme: 'http' | 'https'
-  /** Called when it takes no more requests. */
+  /** Called when the connection takes no more requests. */
   left(connection: Http2App): void
-  /** Called with its settings: whether it accepts WebSockets on streams (RFC 8441). */
+  /** Called with the app's settings: whether it accepts WebSockets on streams (RFC 8441). */
   known(takesUpgrades: boolean): void
 }
 
-/** A stream of HTTP/2, and whose it is. */
 export class Http2Side {
   readonly id: number
   readonly channel: Http2Channel
@@ -84,21 +89,21 @@ export class Http2App implements FrameHandler, Deadline {
   readonly #window: SendWindow = new SendWindow(INITIAL_WINDOW_BYTES)
   readonly #receiving: ReceiveWindow = new ReceiveWindow(INITIAL_WINDOW_BYTES)
   readonly #sides = new Map<number, Http2Side>()
-  /** Channels that wait for room, the next one first. */
+  /** The channels that wait for room, the next one first. */
   readonly #waiting = new Set<Http2Channel>()
   /** The WebSockets that wait for the settings of the app. */
   readonly #undecided = new Set<Http2Channel>()
   readonly #noise: Allowance = new Allowance(MAX_NOISE, NOISE_PER_TICK)
   #nextId = 1
-  /** The session takes no more for now. */
+  /** Whether the session takes no more for now. */
   #isBlocked = false
-  /** Whether frames are being read: replies to them are collected. */
+  /** Whether frames are being read. Replies to them are collected. */
   #isReading = false
   #isLeaving = false
   isKnown = false
   #isOver = false
 
-  /** Makes a connection. `stream`: of the session, just opened. */
+  /** Makes a connection. `stream`: a new one of the session. */
   constructor(host: AppHost, stream: ByteStream) {
     const { limits, deadlines } = host.server
     this.#host = host
@@ -126,7 +131,7 @@ export class Http2App implements FrameHandler, Deadline {
     this.#outbox.end = Frame.writeWindowUpdate(into, end, 0, increment)
   }
 
-  /** Whether one more exchange may begin here. */
+  /** Whether another exchange may begin here. */
   get hasRoom(): boolean {
     const most = Math.min(this.#peer.maxConcurrentStreams, MAX_EXCHANGES)
     return !this.#isLeaving && this.#sides.size < most && this.#nextId < Frame.MAX_U31
@@ -150,19 +155,18 @@ export class Http2App implements FrameHandler, Deadline {
     return { connection: this, side }
   }
 
-  /** Whether WebSockets may be opened on streams, once it is known. */
+  /** Whether WebSockets may be opened on streams. `undefined` until it is known. */
   get takesUpgrades(): boolean {
     return this.#peer.enableConnectProtocol
   }
 
-  /** The channel hears when the settings come. */
+  /** Notifies the channel when the settings come. */
   decideLater(channel: Http2Channel): this {
     this.#undecided.add(channel)
     this.#send()
     return this
   }
 
-  /** The channel asks no more. */
   forget(channel: Http2Channel): void {
     this.#undecided.delete(channel)
   }
@@ -210,7 +214,7 @@ export class Http2App implements FrameHandler, Deadline {
     this.#send()
   }
 
-  /** The channel waits for room: `flush` follows. */
+  /** Makes the channel wait for room: `flush` follows. */
   wait(channel: Http2Channel): void {
     this.#waiting.add(channel)
   }
@@ -220,7 +224,7 @@ export class Http2App implements FrameHandler, Deadline {
     this.#giveWindow(side.id, side.receiving.consume(count))
   }
 
-  /** The stream is over; `code`: reset. */
+  /** Ends the stream; with `code`, resets it. */
   leave(side: Http2Side, code: number | undefined): void {
     const known = this.#sides.get(side.id)
     if (known === undefined) return
@@ -236,7 +240,7 @@ export class Http2App implements FrameHandler, Deadline {
     else this.#host.server.deadlines.arm(this, IDLE_MS)
   }
 
-  /** Called when it had no exchanges for long. */
+  /** Called when the connection had no exchanges for a long time. */
   expired(): void {
     if (this.#sides.size === 0) this.#close(Code.NO_ERROR, '', 'ORIGIN_CLOSED')
   }
@@ -263,7 +267,7 @@ export class Http2App implements FrameHandler, Deadline {
     else this.#queue.endWith(() => this.#lose(code))
   }
 
-  /** Handles some frames. The rest comes now if there is time, and else in its turn. */
+  /** Handles some frames. The rest follows now if there is time, otherwise in the next turn. */
   #takePortion(bytes: Uint8Array, start: number, end: number): void {
     let at = start
     do {
@@ -271,7 +275,7 @@ export class Http2App implements FrameHandler, Deadline {
       this.#isReading = true
       const fault = this.#decoder.receive(bytes, at, end)
       this.#isReading = false
-      // Bytes that wait for visitors are bounded by the windows of HTTP/2.
+      // The windows of HTTP/2 limit the bytes that wait for visitors.
       this.#stream.consumed(this.#decoder.at - at)
       at = this.#decoder.at
       if (fault !== undefined) return this.#close(fault.code, fault.reason, 'ORIGIN_INVALID')
@@ -331,10 +335,10 @@ export class Http2App implements FrameHandler, Deadline {
   // ── Frames of the app ──────────────────────────────────────────────────────────────────────────────────────
 
   frame(type: number, _flags: number, stream: number, length: number): void {
-    // Responses and their bodies are work; everything else, and DATA without data, is noise.
+    // Responses and their bodies are useful; all other frames, and DATA without data, are not.
     const isWork = type === Frame.HEADERS || (type === Frame.DATA && length > 0)
     if (isWork) {
-      // Of an exchange that is over much may be in transit: it is worth nothing, and costs nothing.
+      // Much of an exchange that has ended may be in transit: it neither earns nor costs anything.
       if (this.#sides.has(stream)) this.#noise.earn(1)
     } else if (!this.#noise.spend(1, this.#host.server.deadlines.tick))
       this.#decoder.fail(Code.ENHANCE_YOUR_CALM, 'too many frames that say nothing')
@@ -370,7 +374,7 @@ export class Http2App implements FrameHandler, Deadline {
     if (!this.#hpackDecoder.decode(bytes, start, end, fields))
       return this.#decoder.fail(Code.COMPRESSION_ERROR, this.#hpackDecoder.problem)
     const side = this.#sides.get(stream)
-    // Its cost depends on nothing that the app has to do.
+    // The cost of a head in the allowance: more if it is too large or unexpected.
     const noise = fields.isTooLarge ? NOISE_OF_LARGE_HEAD : side === undefined ? 1 : 0
     if (noise > 0 && !this.#noise.spend(noise, this.#host.server.deadlines.tick))
       return this.#decoder.fail(Code.ENHANCE_YOUR_CALM, 'too many heads that are no answers')
@@ -418,7 +422,7 @@ export class Http2App implements FrameHandler, Deadline {
 
   pong(): void {}
 
-  /** No more requests here; those above the last one that the app took were not looked at. */
+  /** Called when the app takes no more requests here. It has not looked at those above the last one. */
   goaway(lastStream: number): void {
     this.#isLeaving = true
     this.#host.left(this)

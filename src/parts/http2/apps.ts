@@ -1,4 +1,5 @@
-// The connections of HTTP/2 to one app: in the place of a session for the pool, each of whose streams is a channel on one of them.
+// The HTTP/2 connections to one app. For the pool they replace a session: each of its streams is a channel on one of
+// them.
 
 import type { ErrorCode } from '../../errors.ts'
 import type { RequestHead } from '../../http/head.ts'
@@ -7,7 +8,10 @@ import type { ByteStream, StreamHandler } from '../../session/byte-stream.ts'
 import { Http2App } from './app.ts'
 import { type Begun, Http2Channel } from './app-channel.ts'
 
-/** Connections to one app: with 100 exchanges each more than a tunnel may have at once, and enough for an app that allows few. */
+/**
+ * The maximum number of connections to one app: with 100 exchanges each, more than a tunnel may have at once, and
+ * enough for an app that allows few.
+ */
 export const MAX_CONNECTIONS = 64
 
 /** The handler until the connection is made, in the same turn. */
@@ -17,7 +21,7 @@ export class Http2Apps implements StreamsApps {
   readonly #options: AppsTerms
   readonly #connections = new Set<Http2App>()
   #tunnel = 0
-  /** The last setting of the app for WebSockets. `undefined` while there is no connection to it. */
+  /** Whether the app accepts WebSockets, from its last settings. `undefined` while there is no connection. */
   #takesUpgrades: boolean | undefined
 
   constructor(options: AppsTerms) {
@@ -35,7 +39,7 @@ export class Http2Apps implements StreamsApps {
     return new Http2Channel(this, handler)
   }
 
-  /** Begins a request on a connection with room; or says why not. */
+  /** Begins a request on a connection with room. Returns a code if it cannot. */
   request(channel: Http2Channel, head: RequestHead, isLast: boolean): Begun | ErrorCode {
     for (const connection of this.#connections)
       if (connection.hasRoom) return connection.request(channel, head, isLast)
@@ -49,12 +53,15 @@ export class Http2Apps implements StreamsApps {
     return this.#takesUpgrades === false && this.#options.scheme === 'http'
   }
 
-  /** The same for a WebSocket. While it is not known whether the app takes them: the connection, and `upgradeKnown` follows. */
+  /**
+   * Begins a WebSocket, as `request`. While it is unknown whether the app accepts one, returns the connection, and
+   * `upgradeKnown` follows.
+   */
   upgrade(channel: Http2Channel, head: RequestHead): Begun | ErrorCode | Http2App | 'apart' {
     for (const connection of this.#connections) {
       if (!connection.isKnown || !connection.hasRoom) continue
       if (connection.takesUpgrades) return connection.request(channel, head, false)
-      // Over TLS the client agreed with the app on HTTP/2.
+      // Over TLS, the client and the app have agreed on HTTP/2.
       return this.sendsUpgradesApart ? 'apart' : 'ORIGIN_NO_WEBSOCKET'
     }
     for (const connection of this.#connections)
@@ -70,7 +77,7 @@ export class Http2Apps implements StreamsApps {
     if (stream === undefined) return undefined
     const left = (one: Http2App) => {
       this.#connections.delete(one)
-      // The next one may be another program.
+      // The next connection may reach another program.
       if (this.#connections.size === 0) this.#takesUpgrades = undefined
     }
     const known = (takesUpgrades: boolean) => {

@@ -1,4 +1,4 @@
-// One visitor's HTTP/2 connection: its socket, its turns and deadlines, and its end. Each of its streams is a visit.
+// One visitor's HTTP/2 connection: its socket, its turns and timeouts, and its end. Each of its streams is a visit.
 
 import { eventLoop } from '../../event-loop.ts'
 import * as Code from '../../http2/error-codes.ts'
@@ -21,31 +21,32 @@ import type { AskedCertificate, Socket, SocketHandler } from '../../socket.ts'
 import type { MultiplexedConnection } from './multiplexed.ts'
 import { StreamChannel } from './stream-channel.ts'
 
-/** Frames handled in one turn, when more have arrived than are handled at once: as many requests as an HTTP/1.1 connection begins. */
+/** The number of frames handled in one turn if more have arrived: as many as an HTTP/1.1 connection begins requests. */
 const FRAMES_IN_A_TURN = 16
-/** Outboxes filled one after the other, as long as the kernel takes them: then others have their turn. */
+/** The number of outboxes filled one after the other while the kernel takes them, before others have a turn. */
 const OUTBOXES_IN_A_TURN = 4
 /**
- * The time in milliseconds after FIN from the visitor until a response without progress is cancelled: leaving and half-closing
- * look alike.
+ * The time in milliseconds after the visitor's FIN until a response without progress is cancelled. A visitor that
+ * left and one that only closed its sending side look alike.
  */
 const HALF_CLOSE_GRACE_MS = 1_000
-/** The time in milliseconds for a visitor to close after GOAWAY: a RST now could destroy the last responses. */
+/** The time in milliseconds for a visitor to close after GOAWAY. An earlier RST could destroy the last responses. */
 const LINGER_MS = 2_000
 /**
- * The bytes that a visitor may send in that time: bodies within the window, and heads that crossed the GOAWAY. More is a flood.
+ * The bytes that a visitor may send in that time: bodies within the window, and heads sent before GOAWAY arrived.
+ * More is a flood.
  */
 const MAX_DROPPED_BYTES = CONNECTION_WINDOW_BYTES + 262_144
-/** The time in milliseconds for a visitor to reply to the first GOAWAY of a drain: a round trip. */
+/** The time in milliseconds for a visitor to reply to the first GOAWAY when the server drains: a round trip. */
 const GOAWAY_MS = 1_000
 /** The size of a field in addition to its text, as RFC 7541 counts it. */
 const FIELD_OVERHEAD = 32
 
 type Phase =
   | 'open'
-  /** The last frames are being sent; what still arrives is dropped. */
+  /** The last frames are being sent; further bytes are dropped. */
   | 'closing'
-  /** FIN was sent after them: the visitor has a while to end its side also. */
+  /** FIN was sent after them. The visitor has some time to end its side. */
   | 'lingering'
   | 'closed'
 
@@ -67,18 +68,18 @@ export class Http2Connection
   readonly #input: HttpInput
   readonly #output: HttpOutput
   readonly #idle: IdleTime
-  /** Whether no byte has come yet. */
+  /** Whether no byte has arrived yet. */
   #isSilent = true
-  /** The timer for the preface, and for a head or another frame that has begun. */
+  /** The timeout of the preface, and of a head or frame that has begun. */
   readonly #frameTime: IdleTime
   #isInside = true
   #phase: Phase = 'open'
   #isFlushPlanned = false
-  /** Whether bytes are being handled: frames are sent after it. */
+  /** Whether bytes are being handled. Frames are sent afterwards. */
   #isTaking = false
   #hasBegun = false
   #hasPreface = false
-  /** Heads and control frames that the kernel has not taken. */
+  /** The bytes of heads and control frames that the kernel has not taken. */
   #waitingBytes = 0
   readonly connection: ServerConnection
 
@@ -96,7 +97,7 @@ export class Http2Connection
     const { maxHeadBytes, maxHeaderCount, maxHttp2Streams, maxHttp2Resets, maxHttp2Noise } = front.limits
     this.connection = new ServerConnection(this, {
       maxListBytes: maxHeadBytes + FIELD_OVERHEAD * maxHeaderCount,
-      // A head that is a little too large still gets the response 431.
+      // A slightly too large head still gets the response 431.
       maxBlockBytes: 2 * maxHeadBytes,
       maxStreams: maxHttp2Streams,
       maxResets: maxHttp2Resets,
@@ -104,7 +105,6 @@ export class Http2Connection
     })
   }
 
-  /** Sends SETTINGS. */
   begin(): void {
     this.#hasBegun = true
     if (this.front.isShut) this.drain()
@@ -154,7 +154,7 @@ export class Http2Connection
 
   take(bytes: Uint8Array, at: number): number {
     if (this.#phase !== 'open') {
-      // Cutting this connection costs less than keeping it, because such visitors return.
+      // Cutting this connection costs less than keeping it, although such visitors return.
       if (this.#input.dropsTooMuch(bytes.length - at, MAX_DROPPED_BYTES)) this.#cutOff()
       return bytes.length
     }
@@ -168,7 +168,7 @@ export class Http2Connection
     return next
   }
 
-  /** Watches the time from the first byte of a frame or head to its last, however slowly they come. */
+  /** Limits the time from the first byte of a frame or head to its last, however slowly they arrive. */
   #watchFrames(): void {
     const { isInside } = this.connection
     if (isInside === this.#isInside || this.#phase !== 'open') return
@@ -196,13 +196,13 @@ export class Http2Connection
 
   requested(stream: ServerStream, fields: FieldList, isLast: boolean): void {
     if (!this.#isDraining) this.#idle.stop()
-    // One request begins at once, and more while there is time: a portion of 200 connections each is
-    // 3,200 of them.
+    // One request begins at once, and more while there is time: a portion on each of 200 connections is 3,200
+    // requests.
     if (!this.#input.hasTurn && !this.front.turns.hasTime) this.connection.endPortion()
     new StreamChannel(this, stream).begin(fields, isLast)
   }
 
-  /** Frames of one turn leave together. */
+  /** Called after frames were written. Those of one turn are sent together. */
   framed(): void {
     if (this.#isFlushPlanned || this.#isTaking || !this.#hasBegun) return
     this.#isFlushPlanned = true
@@ -222,7 +222,9 @@ export class Http2Connection
     this.#close()
   }
 
-  /** A visitor can open the next connection at little cost, so by address a reset counts as a new connection. */
+  /**
+   * Counts a reset as a new connection of the address, because a visitor can open the next connection at little cost.
+   */
   mayReset(): boolean {
     return this.#admitted?.mayGiveUp() ?? true
   }
@@ -242,7 +244,7 @@ export class Http2Connection
     this.#flush()
   }
 
-  /** Sends what is in the outbox, and what waited for room in it. */
+  /** Sends the outbox, and then frames that waited for room in it. */
   #flush(): void {
     const { sender } = this.connection
     for (let round = 0; round < OUTBOXES_IN_A_TURN; round++) {
@@ -264,12 +266,12 @@ export class Http2Connection
     if (isTaken) return true
     this.connection.sender.isBlocked = true
     this.#waitingBytes += count
-    // The visitor sends requests and does not read the responses.
+    // The visitor sends requests without reading the responses.
     if (this.#waitingBytes > MAX_WAITING_BYTES) this.#cutOff()
     return false
   }
 
-  /** Called when the outbox is full: it is sent now. */
+  /** Called when the outbox is full: sends it now. */
   filled(): void {
     if (this.connection.sender.outbox.isFull && !this.#isTaking) this.#send()
   }
@@ -281,7 +283,7 @@ export class Http2Connection
     if (this.#phase !== 'open') return
     if (this.#isDraining) return this.#settle()
     if (this.connection.streamCount > 0) return
-    // Open exchanges have deadlines of their own.
+    // Open exchanges have timeouts of their own.
     if (this.#isInside) return this.#idle.awaitLeave(this.limits.headTimeoutMs)
     this.connection.settle()
     this.#close()
@@ -291,12 +293,12 @@ export class Http2Connection
     if (this.#phase === 'open') this.connection.fail(Code.ENHANCE_YOUR_CALM, 'a frame or head takes too long')
   }
 
-  /** Called when it reads none of the bytes that wait for the kernel. */
+  /** Called when the visitor reads none of the bytes that wait for the kernel. */
   visitorStalled(): void {
     this.#cutOff()
   }
 
-  /** Called when it sent FIN and the origins have sent nothing since. */
+  /** Called when the visitor sent FIN and origins have sent nothing since. */
   answerStalled(): void {
     this.#socket.terminate()
   }
@@ -304,7 +306,7 @@ export class Http2Connection
   #isDraining = false
   #isSettled = false
 
-  /** The server stops: streams that the visitor opens before it knows of that are still served. */
+  /** Called when the server stops. Streams that the visitor opens before it knows are still served. */
   drain(): void {
     if (this.#phase !== 'open' || this.#isDraining) return
     this.#isDraining = true
@@ -353,7 +355,7 @@ export class Http2Connection
 
   // ── The end ────────────────────────────────────────────────────────────────────────────────────────────────
 
-  /** Sends the remaining bytes, then FIN, and for a while reads and drops the bytes of the visitor. */
+  /** Sends the remaining bytes, then FIN, and for a while reads and drops the visitor's bytes. */
   #close(): void {
     if (this.#phase !== 'open') return
     this.#phase = 'closing'
@@ -379,7 +381,7 @@ export class Http2Connection
   }
 }
 
-/** Takes a connection, TLS taken away. */
+/** Takes a connection, with TLS removed. */
 export function acceptHttp2(
   front: HttpShare,
   socket: Socket,

@@ -1,5 +1,5 @@
-// The response on one stream of HTTP/2 or HTTP/3: HTTP/1.1 text in, HEADERS and DATA out. Bytes for which the visitor has no room
-// wait here.
+// The response on one stream of HTTP/2 or HTTP/3: turns HTTP/1.1 text into HEADERS and DATA. Bytes for which the
+// visitor has no room wait here.
 
 import { type Account, ByteBuffer, SendQueue, type Writing } from '../../bytes.ts'
 import { BodyFramer } from '../../http/body.ts'
@@ -7,10 +7,10 @@ import { parseResponseHead, ResponseHead } from '../../http/head.ts'
 import type { MultiplexedStream } from './multiplexed.ts'
 import type { StreamChannel } from './stream-channel.ts'
 
-/** The text was judged when it came from the app, and has got the server's own lines since. */
+/** The limits of the text. It was checked when it came from the app, and has got the server's own lines since. */
 const LIMITS = { maxHeadBytes: 1_048_576, maxHeaderCount: 4_096, maxTargetBytes: 0 }
 
-/** Heads are parsed and encoded in one go, so one object serves all streams. */
+/** Heads are parsed and encoded within one call, so one object serves all streams. */
 const head = new ResponseHead()
 
 type Phase = 'head' | 'length' | 'chunked' | 'raw' | 'complete'
@@ -20,15 +20,15 @@ export class StreamAnswer implements Writing {
   readonly #owner: StreamChannel
   readonly #unsent: SendQueue = new SendQueue()
   #phase: Phase = 'head'
-  /** The bytes still to come of a body of known length. */
+  /** The number of bytes still to come of a body of known length. */
   #leftBytes = 0
   #framer: BodyFramer | undefined
   #trailers: ByteBuffer | undefined
-  /** A head that came in pieces. */
+  /** The head so far, if it comes in pieces. */
   #partial: ByteBuffer | undefined
   /** Whether nothing follows the unsent bytes. */
   #isEnding = false
-  /** Bytes given to DATA frames. */
+  /** The number of bytes given to DATA frames. */
   sentBytes = 0
 
   constructor(stream: MultiplexedStream, owner: StreamChannel) {
@@ -36,7 +36,7 @@ export class StreamAnswer implements Writing {
     this.#owner = owner
   }
 
-  /** Takes text[start, end). False: it is not a response, or not one to this request. */
+  /** Takes text[start, end). Returns `false` if it is not a response, or does not fit this request. */
   take(text: Uint8Array, start: number, end: number): boolean {
     if (this.#phase !== 'head') return this.#takeBody(text, start, end)
     if (this.#partial === undefined) return this.#takeHead(text, start, end)
@@ -125,22 +125,21 @@ export class StreamAnswer implements Writing {
 
   /** Writes DATA, as much as there is room for. Called by `SendQueue`. */
   write(bytes: Uint8Array, start = 0, end: number = bytes.length): number {
-    // Waiting bytes are sent piece by piece: whether a piece is the last one is only known if it never waited.
+    // Waiting bytes are sent piece by piece, and whether a piece is the last is only known if it did not wait.
     const isLast = this.#isEnding && this.#unsent.isEmpty && this.#trailers === undefined
     const count = this.#stream.data(bytes, start, end, isLast && this.#phase === 'complete')
     this.sentBytes += count
     return count
   }
 
-  /** Called when there is room. */
   flush(): void {
     this.#unsent.flush(this)
     this.#finish()
   }
 
-  /** The origin sends no more. False: what it sent is not a whole response. */
+  /** Called when the origin sends no more. Returns `false` if the response is incomplete. */
   end(): boolean {
-    // Half a response must not look complete.
+    // A partial response must not look complete.
     if (this.#phase !== 'raw' && this.#phase !== 'complete') return false
     this.#phase = 'complete'
     this.#isEnding = true
@@ -148,7 +147,7 @@ export class StreamAnswer implements Writing {
     return true
   }
 
-  /** Ends the stream behind what was sent. */
+  /** Ends the stream after the bytes that were sent. */
   #finish(): void {
     if (!this.#isEnding || !this.#unsent.isEmpty || this.#stream.isAnswerEnded) return
     const trailers = this.#trailers?.take()
@@ -156,17 +155,16 @@ export class StreamAnswer implements Writing {
     else this.#stream.trailers(trailers, 0, trailers.length)
   }
 
-  /** Whether nothing of it was sent, not even its head. */
+  /** Whether nothing of the response was sent, not even its head. */
   get isUnsent(): boolean {
     return this.#phase === 'head'
   }
 
-  /** Starts again with another response in place of an unsent one. */
+  /** Begins another response in place of an unsent one. */
   restart(): void {
     this.#partial = undefined
   }
 
-  /** Whether nothing waits for room. */
   get isEmpty(): boolean {
     return this.#unsent.isEmpty
   }

@@ -1,4 +1,4 @@
-// One request with its response on a stream of HTTP/2 or HTTP/3: the channel of its visit.
+// The channel of a visit: one request with its response on a stream of HTTP/2 or HTTP/3.
 
 import { createHash, randomBytes } from 'node:crypto'
 import type { Account } from '../../bytes.ts'
@@ -28,11 +28,14 @@ import { type BodyTaker, StreamRequest } from './stream-request.ts'
 
 const GUID = '258EAFA5-E914-47DA-95CA-C5AB0DC85B11'
 const KEY_BYTES = 24
-/** How often a visitor that has its response is looked at: it may continue its request. The clock makes half a second of it. */
+/**
+ * The time in milliseconds between checks of a visitor that has its response and may continue its request. The
+ * clock's resolution makes it half a second.
+ */
 const PERIOD_MS = 250
-/** The number of periods that it has: about five seconds. */
+/** The maximum number of periods: about five seconds. */
 const MAX_PERIODS = 10
-/** The key of the next WebSocket: each has its own. */
+/** The key of the next WebSocket. Each has its own. */
 let webSocketKey = randomBytes(16).toString('base64')
 
 export class StreamChannel
@@ -45,23 +48,23 @@ export class StreamChannel
   readonly #request: StreamRequest
   readonly #answer: StreamAnswer
   #progress: Progress | undefined
-  /** The Sec-WebSocket-Accept that the origin has to return for an extended CONNECT. */
+  /** The Sec-WebSocket-Accept that the origin must return for an extended CONNECT. */
   #webSocketAccept = ''
-  /** The visit has begun and is not over. */
+  /** Whether the visit has begun and is not over. */
   #isUnderWay = false
   #isSwitched = false
-  /** The visit stopped writing for lack of room, and has to be resumed when there is some. */
+  /** Whether the visit stopped writing for lack of room, and must be notified when there is some. */
   #owesDrained = false
   /** Whether `#progress` watches the waiting bytes. */
   #isWatched = false
   #hasLeft = false
   /** The number of periods since the response was sent. */
   #periods = 0
-  /** The end of its count for its address. */
+  /** Ends the count of the request for its address. */
   #stopCounting: (() => void) | undefined
-  /** Whether the app's response does not fit this request: nothing more of it is read. */
+  /** Whether the app's response does not fit this request, so that no more of it is read. */
   #isUnfit = false
-  /** Whether it asks for a login of the connection, and for nothing else. */
+  /** Whether the response only asks for a login of the connection, which needs HTTP/1.1. */
   #wantsHttp1 = false
   readonly keepsAlive = true
 
@@ -76,17 +79,16 @@ export class StreamChannel
     stream.handler = this
   }
 
-  /** Called when its head came. */
   begin(fields: FieldList, isLast: boolean): void {
     if (fields.isTooLarge) return this.refuse('HEAD_TOO_LARGE')
-    // The field of the head itself, unchanged until the exchange is over.
+    // The text of the head, which must not change until the exchange is over.
     const text = new Uint8Array(maxTextBytes(fields) + KEY_BYTES)
     const end = writeRequestHead(fields, isLast, webSocketKey, text, 0)
     if (end === -1) return this.#stream.refuse(Code.PROTOCOL_ERROR)
     const head = this.#head
     if (parseRequestHead(head, text, 0, end, this.#connection.front.limits) <= 0)
       return this.refuse(head.refusal)
-    // A connection of many requests at once is none that can be logged in (RFC 9113 section 9.2.3 names the remedy).
+    // A connection with many requests at once cannot be logged in (RFC 9113 section 9.2.3 gives the code).
     if (head.fields.logsConnectionIn) return this.#stream.cut(Code.HTTP_1_1_REQUIRED)
     // Only an extended CONNECT has this line.
     if (head.fields.upgrades) {
@@ -104,7 +106,7 @@ export class StreamChannel
     this.#visit.begin()
   }
 
-  /** Responds with the page of `code`, in place of a visit. */
+  /** Responds with the page of `code`, without a visit. */
   refuse(code: ErrorCode): void {
     this.#connection.front.refused(code)
     this.write(errorAnswer(code, { head: false, keepAlive: true, host: '' }))
@@ -135,8 +137,8 @@ export class StreamChannel
       if (end === -1) return this.#stream.refuse(Code.PROTOCOL_ERROR)
       text = text.subarray(0, end)
     }
-    // curl 7.88 ends its upload when it has read the status of an error: the rest of the response is for it all the same. To the app the
-    // request stays incomplete.
+    // curl 7.88 ends its upload when it has read the status of an error, and still reads the response. For the app
+    // the request stays incomplete.
     if (!this.#request.ended(text) && this.#answer.isUnsent) this.#stream.refuse(Code.PROTOCOL_ERROR)
   }
 
@@ -222,7 +224,7 @@ export class StreamChannel
     this.proceed(() => {})
   }
 
-  /** Ends the visit. `goesOn` concerns a connection with one request after the other. */
+  /** Ends the visit. `goesOn` is ignored: it only concerns connections with one request after the other. */
   over(): void {
     this.#isUnderWay = false
     this.#request.clear()
@@ -241,7 +243,7 @@ export class StreamChannel
     this.#request.pause()
   }
 
-  /** The caller may have more of the request to send first. */
+  /** Later, because the caller may first have more of the request to send. */
   resume(): void {
     this.#request.resume()
     if (this.#request.isWaiting) eventLoop.soon(() => this.#isUnderWay && this.#request.pass())
@@ -260,12 +262,12 @@ export class StreamChannel
     if (this.#stream.isClosed || this.#isUnfit) return true
     if (!this.#answer.take(bytes, start, end)) {
       this.#isUnfit = true
-      // Not while its upstream writes.
+      // Not during a write of its upstream.
       eventLoop.soon(() => this.#replaceAnswer())
       return true
     }
     this.#connection.filled()
-    // Behind its end nothing is awaited: a stream that is over hears of no room.
+    // After its end nothing is waited for: a stream that is over gets no call for room.
     if (this.#answer.isEmpty && (this.#stream.isAnswerEnded || !this.#stream.isBlocked)) return true
     this.#owesDrained = true
     this.#awaitRoom()
@@ -277,7 +279,7 @@ export class StreamChannel
     if (!this.#answer.isEmpty) this.#awaitRoom()
   }
 
-  /** The visitor gets a page in place of an invalid response; when a part of it was sent, the stream is cut. */
+  /** Sends a page in place of an invalid response; if a part of it was sent, resets the stream. */
   #replaceAnswer(): void {
     if (this.#stream.isClosed) return
     if (this.#wantsHttp1) return this.#cut(Code.HTTP_1_1_REQUIRED)
@@ -294,8 +296,9 @@ export class StreamChannel
   }
 
   /**
-   * The head of the final response came. `false`: it does not fit the request, and the response is given up. After a request for a WebSocket,
-   * 2xx would say that there is one. A login of the connection needs HTTP/1.1.
+   * Called with the final head of the response. Returns `false` if it does not fit the request, and the response is
+   * dropped. After a request for a WebSocket, 2xx would mean that it was opened. A login of the connection needs
+   * HTTP/1.1.
    */
   judge(head: ResponseHead): boolean {
     this.#wantsHttp1 = head.status === 401 && head.fields.onlyLogsConnectionIn
@@ -307,7 +310,7 @@ export class StreamChannel
 
   // ── The end ────────────────────────────────────────────────────────────────────────────────────────────────
 
-  /** The response is complete, though possibly not sent. Later bytes of the visitor are not wanted. */
+  /** Called when the response is complete, though possibly not sent. Further bytes of the visitor are not needed. */
   #end(): void {
     this.#isUnderWay = false
     this.#answer.end()

@@ -1,5 +1,5 @@
-// The body of a request on one stream of HTTP/2 or HTTP/3: DATA in, HTTP/1.1 text out. Bytes that its visit does not read yet
-// wait here, and the window of the stream with them.
+// The body of a request on one stream of HTTP/2 or HTTP/3: turns DATA into HTTP/1.1 text. Bytes that its visit does
+// not read yet wait here, and keep the stream's window closed.
 
 import { copyBytes, copyOf, type HeldBytes } from '../../bytes.ts'
 import { ascii } from '../../http/characters.ts'
@@ -9,7 +9,7 @@ const LAST_CHUNK = ascii('0\r\n\r\n')
 const CHUNK_LINE_BYTES = 12
 
 export interface BodyTaker {
-  /** A piece, framing included. */
+  /** Called with a piece of the body, framing included. */
   body(bytes: Uint8Array): void
   bodyEnded(): void
 }
@@ -17,14 +17,14 @@ export interface BodyTaker {
 export class StreamRequest {
   readonly #taker: BodyTaker
   readonly #held: HeldBytes
-  /** The visitor may send as many more. */
+  /** Gives the visitor credit for `count` more bytes. */
   readonly #consumed: (count: number) => void
   #framing: RequestHead['body'] = 'none'
   #leftBytes = 0
-  /** Bytes of the body so far, framing not counted. */
+  /** The number of bytes of the body so far, without framing. */
   payloadBytes = 0
   readonly #pieces: Uint8Array[] = []
-  /** The credit of the pieces, and of the last passed ones, that was not given yet. */
+  /** The credit for each waiting piece, and for the last ones passed on, that was not given yet. */
   readonly #credits: number[] = []
   #heldBytes = 0
   #owedBytes = 0
@@ -33,7 +33,7 @@ export class StreamRequest {
   /** Whether an upgrade waits for the origin's agreement. */
   #awaitsSwitch = false
   #hasEnded = false
-  /** All of it was passed on. */
+  /** Whether the whole body was passed on. */
   isComplete = false
 
   constructor(taker: BodyTaker, held: HeldBytes, consumed: (count: number) => void) {
@@ -48,20 +48,20 @@ export class StreamRequest {
     this.isComplete = head.body === 'none'
   }
 
-  /** An upgrade: bytes without framing, and not before the other side has agreed. */
+  /** Waits for the origin to accept an upgrade. Its bytes have no framing. */
   awaitSwitch(): void {
     this.#framing = 'none'
     this.#awaitsSwitch = true
     this.#leftBytes = Number.POSITIVE_INFINITY
   }
 
-  /** The origin has agreed. */
+  /** Called when the origin accepted the upgrade. */
   switched(): void {
     this.#awaitsSwitch = false
     this.isComplete = false
   }
 
-  /** Takes bytes[start, end). False: more than the head said. */
+  /** Takes bytes[start, end). Returns `false` if there are more than the head said. */
   data(bytes: Uint8Array, start: number, end: number): boolean {
     const count = end - start
     this.payloadBytes += count
@@ -86,7 +86,7 @@ export class StreamRequest {
     return true
   }
 
-  /** Bytes wait that its visit did not take. */
+  /** The number of bytes that wait because the visit does not take them. */
   get heldBytes(): number {
     return this.#heldBytes
   }
@@ -108,7 +108,6 @@ export class StreamRequest {
     return this.#pieces.length > 0
   }
 
-  /** Drops everything. */
   clear(): void {
     if (this.#pieces.length === 0) return
     this.#hold(-this.#heldBytes)
@@ -127,7 +126,6 @@ export class StreamRequest {
     this.#hold(piece.length)
   }
 
-  /** Passes on what waits. */
   pass(): void {
     if (this.#isPassing) return
     this.#isPassing = true
@@ -139,7 +137,7 @@ export class StreamRequest {
       this.#passed(this.#credits.shift() ?? 0)
     }
     this.#isPassing = false
-    // Paused by the last piece itself, the request is complete all the same.
+    // The request is complete even if the last piece itself caused a pause.
     if (!this.#hasEnded || this.#pieces.length > 0 || this.isComplete) return
     this.isComplete = true
     this.#taker.bodyEnded()
@@ -149,7 +147,7 @@ export class StreamRequest {
     return !this.#isPaused && !this.#awaitsSwitch
   }
 
-  /** Gives credit for what the visit read, except for the last piece if it wants no more now. */
+  /** Gives credit for the bytes that the visit read, except for the last piece if the visit is now paused. */
   #passed(credit: number): void {
     if (this.#isPaused) this.#owedBytes += credit
     else this.#consumed(credit)

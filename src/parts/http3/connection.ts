@@ -1,4 +1,4 @@
-// One visitor's HTTP/3 connection: its bounds, its idle time and its end. Each of its streams is a visit.
+// One visitor's HTTP/3 connection: its limits, its idle time and its end. Each of its streams is a visit.
 
 import { Allowance } from '../../http/allowance.ts'
 import * as Code from '../../http2/error-codes.ts'
@@ -16,7 +16,7 @@ import { HELD_BYTES, Http3Stream } from './stream.ts'
 
 /** The code H3_EXCESSIVE_LOAD (RFC 9114 section 8.1). */
 const EXCESSIVE_LOAD = 0x107
-/** The ticks until given-up requests are forgotten, as for HTTP/2: four seconds. */
+/** The number of ticks until given-up requests are forgotten, as for HTTP/2: four seconds. */
 const TICKS_TO_REFILL = 4 * TICKS_PER_SECOND
 
 export class Http3Connection implements Visitor, Occupant, MultiplexedConnection {
@@ -73,14 +73,14 @@ export class Http3Connection implements Visitor, Occupant, MultiplexedConnection
 
   // ── From its streams ───────────────────────────────────────────────────────────────────────────────────────
 
-  /** A head came. `bodyBytes`: what it says of its body's length, -1 when it says nothing. */
+  /** Called with a head. `bodyBytes`: the announced length of the body, -1 without one. */
   requested(stream: Http3Stream, fields: FieldList, isLast: boolean, bodyBytes: number): void {
     const channel = new StreamChannel(this, stream)
     if (bodyBytes > HELD_BYTES) channel.refuse('HTTP3_BODY_TOO_LARGE')
     else channel.begin(fields, isLast)
   }
 
-  /** The stream is closed. `isGivenUp`: by a reset, or for the visitor's fault. */
+  /** Called when the stream is closed. `isGivenUp`: by a reset, or because of the visitor's fault. */
   left(stream: Http3Stream, isGivenUp: boolean): void {
     if (!this.#streams.delete(stream)) return
     if (isGivenUp && !this.#isOver) this.#countReset()
@@ -89,7 +89,9 @@ export class Http3Connection implements Visitor, Occupant, MultiplexedConnection
     else this.#idle.awaitRequest()
   }
 
-  /** A visitor can open the next connection at little cost, so by address a reset counts as a new connection. */
+  /**
+   * Counts a reset as a new connection of the address, because a visitor can open the next connection at little cost.
+   */
   #countReset(): void {
     if (this.#resets.spend(1, this.deadlines.tick) && this.#admitted?.mayGiveUp() !== false) return
     this.#destroy(EXCESSIVE_LOAD)
@@ -127,7 +129,7 @@ export class Http3Connection implements Visitor, Occupant, MultiplexedConnection
     return isDone
   }
 
-  /** Sends GOAWAY; what is in progress goes on to its end. */
+  /** Sends GOAWAY. Open requests continue to their end. */
   #close(): void {
     if (this.#isClosing || this.#isOver) return
     this.#isClosing = true

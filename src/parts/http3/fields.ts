@@ -1,4 +1,4 @@
-// Fields of HTTP/3, as the runtime has them, into those that the code for HTTP/2 reads, and responses back.
+// Converts fields of HTTP/3, in the runtime's form, into those of the HTTP/2 code, and responses back.
 
 import { latin1 } from '../../http/characters.ts'
 import type { FieldList } from '../../http2/field-list.ts'
@@ -11,8 +11,8 @@ const NOTHING = new Uint8Array(0)
 export const FIELD_BYTES = 32
 
 /**
- * Puts a section into `list`, which gives up fields that are more than `maxBytes` together. Fields of one name stay together,
- * at the place of the first.
+ * Puts a section into `list`, which becomes too large above `maxBytes`. Fields of one name stay together, at the
+ * place of the first.
  */
 export function takeFields(values: FieldValues, list: FieldList, maxBytes: number): void {
   list.clear()
@@ -36,7 +36,7 @@ function add(list: FieldList, name: string, value: string): void {
 /** An app may call a field `constructor` or `__proto__`. */
 const noValues = (): Record<string, string | string[]> => Object.create(null)
 
-/** Takes what `encodeResponseHead` and `encodeTrailers` say, as fields and not as bytes. */
+/** Collects the output of `encodeResponseHead` and `encodeTrailers` as fields rather than bytes. */
 export class FieldCollector implements FieldEncoder {
   values: Record<string, string | string[]> = noValues()
 

@@ -1,4 +1,5 @@
-// The HTTP/3 front of a server: a UDP port next to its own, and the certificates shown there. Experimental, as the runtime's QUIC is.
+// The HTTP/3 front of a server: a UDP port with the number of its own port, and the certificates used there.
+// Experimental, because the runtime's QUIC is.
 
 import type { Certificate } from '../../certificates.ts'
 import { TunnelError } from '../../errors.ts'
@@ -7,7 +8,7 @@ import { selfSigned } from '../../x509/self-signed.ts'
 import { Http3Connection } from './connection.ts'
 import { listenQuic, type QuicListening, type QuicSession, quicFault } from './quic.ts'
 
-/** Names whose certificates are known here; those of the oldest are forgotten, and their visitors come over HTTP/2. */
+/** The number of names with known certificates. The oldest are forgotten, and their visitors use HTTP/2. */
 const MAX_NAMES = 4_096
 /** The time in seconds for which browsers remember that there is HTTP/3: a day. */
 const ALT_SVC_SECONDS = 86_400
@@ -23,7 +24,7 @@ export class Http3Front implements PartListener {
     this.#terms = terms
   }
 
-  /** Rejects with `RUNTIME_UNSUPPORTED`, or with what the system says of the port. */
+  /** Opens the port. Rejects with `RUNTIME_UNSUPPORTED`, or with the system's error. */
   async open(): Promise<void> {
     const fault = await quicFault(selfSigned('localhost', Date.now()))
     if (fault !== undefined)
@@ -52,7 +53,7 @@ export class Http3Front implements PartListener {
         session => this.#accept(session),
       )
     } catch (cause) {
-      // The program that this one replaces has the port until it begins to stop.
+      // The replaced program has the port until it begins to stop.
       if (inherited.length === 0) throw cause
       this.#retry = setTimeout(() => void this.open(), RETRY_MS)
       return
@@ -81,7 +82,7 @@ export class Http3Front implements PartListener {
   }
 
   #accept(session: QuicSession): void {
-    // Its fault comes with `closed`.
+    // Its error comes with `closed`.
     session.onerror = () => {}
     session.closed.catch(() => {})
     session.onhandshake = ({ remote }) => {

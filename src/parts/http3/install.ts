@@ -1,4 +1,4 @@
-// HTTP/3 at the server, for visitors: a UDP port next to its own.
+// HTTP/3 for visitors of the server: a UDP port with the number of its own port.
 
 import type { Install } from '../../server/contracts/part.ts'
 

@@ -1,74 +1,73 @@
-// HTTP/3 of the runtime: `node:quic`, which is experimental in Bun 1.4.5, and the only place that knows it. A self-test shows whether
-// it does what a server depends on.
+// The runtime's HTTP/3, `node:quic`, which is experimental in Bun 1.4.5. No other file uses it. A self-test checks
+// what the server depends on.
 
 import { createPrivateKey } from 'node:crypto'
 import { SocketAddress } from 'node:net'
 import { constants } from 'node:os'
 import type * as Quic from 'node:quic'
+import { messageOf } from '../../errors.ts'
 import type { ServerTls } from '../../sockets/bun.ts'
 import { ignoreUnreachable } from '../../sockets/unreachable-peers.ts'
 
-/** The property with which a writer says when there is room again: a promise, or null when it has ended. */
+/** The property of a writer with a promise for room; null when it has ended. */
 export const DRAINS: unique symbol = Symbol.for('Stream.drainableProtocol') as never
 
-/** The methods that the types do not have. */
+/** The methods that the published types lack. */
 interface Cutting {
-  /** The response is cut off with this code. */
+  /** Cuts off the response with this code. */
   resetStream(code: bigint): void
-  /** The visitor is asked to send no more of its request. */
+  /** Asks the visitor to send no more of its request. */
   stopSending(code: bigint): void
 }
-/** Takes what is sent. */
 interface Writer {
-  /** Bytes that it has room for; null: it has ended. */
+  /** The number of bytes that it has room for; null when it has ended. */
   readonly desiredSize: number | null
-  /** Copies the bytes. False: there is no room, and none was taken. */
+  /** Copies the bytes. Returns `false` if there is no room; then none were taken. */
   writeSync(bytes: Uint8Array): boolean
-  /** Ends the stream; -1 if that is not possible now. */
+  /** Ends the stream. Returns -1 if that is impossible now. */
   endSync(): number
   end(): Promise<unknown>
   [DRAINS](): Promise<unknown> | null
 }
 export type QuicStream = Omit<Quic.QuicStream, 'writer'> & Cutting & { readonly writer: Writer }
 export type QuicSession = Quic.QuicSession
-/** Fields of a head or of trailers; a name that came more than once has all of its values. */
+/** The fields of a head or of trailers. A repeated name has all of its values. */
 export type FieldValues = NodeJS.Dict<string | string[]>
 
 export interface QuicOptions {
   readonly hostname: string
   readonly port: number
-  /** The certificate for visitors whose name has no other. `undefined`: their handshake fails. */
+  /** The certificate for visitors whose name has no other. `undefined`: their handshakes fail. */
   readonly certificate: ServerTls | undefined
-  /** Requests in progress on one connection. */
+  /** The maximum number of requests in progress on one connection. */
   readonly maxStreams: number
   readonly maxHeadBytes: number
   readonly maxHeaderCount: number
-  /** Connections at once, and of one address; 0: no bound. */
+  /** The maximum number of connections, in total and of one address; 0: no limit. */
   readonly maxConnections: number
   readonly maxAddressConnections: number
   readonly handshakeMs: number
 }
 
-/** A QUIC listener on one UDP port. */
 export interface QuicListening {
   readonly port: number
-  /** Sets the certificate of new handshakes for `name`; `*` is for all others. */
+  /** Sets the certificate of new handshakes for `name`; `*` means all other names. */
   show(name: string, certificate: ServerTls): void
   /** Accepts no more connections. */
   stop(): void
-  /** Cuts those that are open as well. */
+  /** Accepts no more connections, and cuts the open ones. */
   cut(): void
 }
 
-/** The bytes that a visitor may send before the code here has read them; see `HELD_BYTES` for the stored part. */
+/** The bytes that a visitor may send before this code has read them; see `HELD_BYTES` for the stored ones. */
 const WINDOW_BYTES = 262_144
-/** A visitor that is gone without a word: its connection is closed after this many seconds of silence. */
+/** The silence in seconds after which the connection of a visitor that left without a message is closed. */
 const SILENT_SECONDS = 30
 /** The maximum number of connections: QUIC's own fields have 16 bits. */
 const MOST_CONNECTIONS = 65_535
 const ALL_NAMES = '*'
 
-/** Rejects with what the system says when the port cannot be had, or with `TypeError` and the like for a certificate. */
+/** Listens. Rejects with the system's error for the port, or with `TypeError` or a similar error for a certificate. */
 export async function listenQuic(
   options: QuicOptions,
   accept: (session: QuicSession) => void,
@@ -84,14 +83,14 @@ export async function listenQuic(
     },
     alpn: ['h3'],
     sni: certificate === undefined ? {} : { [ALL_NAMES]: entryOf(certificate) },
-    // A request that comes before the handshake is over could be one that is sent a second time.
+    // A request before the end of the handshake could be a replay.
     enableEarlyData: false,
     handshakeTimeout: options.handshakeMs,
     application: {
       maxHeaderPairs: options.maxHeaderCount,
-      // Heads that are a little too long get the response 431.
+      // Slightly too long heads get the response 431.
       maxHeaderLength: 4 * options.maxHeadBytes,
-      // No table that grows: each head stands for itself.
+      // No dynamic table: each head is independent.
       qpackMaxDTableCapacity: 0,
       qpackBlockedStreams: 0,
       enableDatagrams: false,
@@ -103,7 +102,7 @@ export async function listenQuic(
       maxIdleTimeout: SILENT_SECONDS,
     },
   })
-  // A fault of the port comes with `closed`, and `listen` has no error then.
+  // An error of the port comes with `closed`, because `listen` reports none.
   let fault: unknown
   endpoint.closed.catch((error: unknown) => {
     fault = error
@@ -124,7 +123,7 @@ export async function listenQuic(
   }
 }
 
-/** The number of the system's error is in the text of the runtime's. */
+/** Returns the system's error, whose number is in the runtime's message. */
 function bindError(cause: unknown): Error {
   const number = Number(/Bind failure \((\d+)\)/.exec(String(cause))?.[1])
   const [code] = Object.entries(constants.errno).find(([, errno]) => errno === number) ?? []
@@ -138,7 +137,7 @@ function entryOf({ cert, key }: ServerTls): Quic.SNIEntry {
   return { keys: [createPrivateKey(key)], certs: chain.map(pem => Buffer.from(pem)) }
 }
 
-/** Returns the missing feature of the runtime. `undefined` if a request and its response passed correctly. */
+/** Tests one request and its response. Returns the missing feature of the runtime; `undefined` if there is none. */
 export async function quicFault(certificate: ServerTls): Promise<string | undefined> {
   let listening: QuicListening | undefined
   try {
@@ -185,7 +184,7 @@ export async function quicFault(certificate: ServerTls): Promise<string | undefi
     session.destroy()
     return seen === '["/a/../b",["1","2"]]' ? undefined : `it brought ${seen}`
   } catch (cause) {
-    return cause instanceof Error ? cause.message : String(cause)
+    return messageOf(cause)
   } finally {
     listening?.cut()
   }

@@ -1,4 +1,4 @@
-// One stream of an HTTP/3 connection: the runtime's stream as the channel of a visit sees it.
+// One stream of an HTTP/3 connection: turns the runtime's stream into that of a visit's channel.
 
 import { eventLoop } from '../../event-loop.ts'
 import type { ResponseHead } from '../../http/head.ts'
@@ -13,11 +13,14 @@ import { FieldCollector, takeFields } from './fields.ts'
 import { DRAINS, type FieldValues, type QuicStream } from './quic.ts'
 
 /**
- * Bytes of a request's body that its app has not taken. The runtime lets a visitor send as fast as it likes, so what its app does
- * not take waits here: a longer body whose length is known is refused before it is read, and the others are cut at this length.
+ * The number of stored body bytes that its app has not taken. The runtime does not limit a visitor's speed. So a
+ * longer body of known length is refused before it is read, and others are cut at this length.
  */
 export const HELD_BYTES = 8_388_608
-/** A request without a length may have no body: how long its end may take to follow its head. */
+/**
+ * The time in milliseconds within which the end of a request without a length, which may have no body, follows its
+ * head.
+ */
 const END_MS = 10
 
 /** The codes of HTTP/3 (RFC 9114 section 8.1) for those of HTTP/2. */
@@ -30,7 +33,7 @@ const CODES: Readonly<Record<number, bigint>> = {
   [Code.HTTP_1_1_REQUIRED]: 0x110n,
 }
 
-/** The fields of the current section: one is read, or written, at a time. */
+/** The fields of the current section. One is read or written at a time. */
 const fields = new FieldList()
 const collector = new FieldCollector()
 
@@ -41,7 +44,7 @@ export class Http3Stream implements MultiplexedStream, Deadline {
   isRequestEnded = false
   isAnswerEnded = false
   isClosed = false
-  /** Each stream of the runtime has a buffer of its own. */
+  /** False, because each stream of the runtime has a buffer of its own. */
   readonly isBlocked = false
   readonly isAwaited = false
   dueTick = 0
@@ -57,7 +60,7 @@ export class Http3Stream implements MultiplexedStream, Deadline {
   constructor(host: Http3Connection, quic: QuicStream) {
     this.#host = host
     this.#quic = quic
-    // The runtime emits an error for a stream that is cut; nothing else listens to it.
+    // The runtime emits an error for a stream that is reset; no other code listens to it.
     quic.onerror = () => this.#gone()
     quic.onreset = () => this.#gone()
     quic.closed.then(
@@ -89,7 +92,7 @@ export class Http3Stream implements MultiplexedStream, Deadline {
     } catch {
       return this.#gone()
     }
-    // The runtime hands out trailers in the turn after the end of the body.
+    // The runtime passes on trailers in the turn after the end of the body.
     if (this.#hasBody) eventLoop.soon(() => this.#requestEnded())
     else this.#requestEnded()
   }
@@ -128,12 +131,12 @@ export class Http3Stream implements MultiplexedStream, Deadline {
     if (this.isAnswerEnded) this.#leave(false)
   }
 
-  /** No head came. */
+  /** Called when no head came in time. */
   expired(): void {
     this.refuse(Code.ENHANCE_YOUR_CALM)
   }
 
-  /** The visitor has reset it, or the connection is gone. */
+  /** Called when the visitor reset the stream, or the connection is gone. */
   #gone(): void {
     if (this.isClosed) return
     const isOver = this.isAnswerEnded && this.isRequestEnded
@@ -179,7 +182,7 @@ export class Http3Stream implements MultiplexedStream, Deadline {
       if (!this.isClosed) this.handler.writable()
     }
     const room = this.#quic.writer[DRAINS]()
-    // Ended both ways it may be, and the code that waits hears so all the same.
+    // It may have ended both ways. The waiting code is notified in either case.
     Promise.resolve(room).then(isRoom, isRoom)
   }
 
@@ -195,7 +198,7 @@ export class Http3Stream implements MultiplexedStream, Deadline {
     this.#cut(code, false)
   }
 
-  /** The way of the response is one of its own. */
+  /** Does nothing else, because the response has a direction of its own. */
   dropRequest(): void {
     this.#cut(Code.NO_ERROR, false)
   }

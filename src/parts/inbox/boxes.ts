@@ -1,4 +1,5 @@
-// Which names have an inbox: on the disk of the server where their client was, and with a cluster in a table that all servers have.
+// Which names have an inbox: stored on the disk of the server to which their client was connected and, in a cluster,
+// in a table that all servers have.
 
 import { objectIn } from '../../directory.ts'
 import type { Box, InboxStore } from '../../inbox.ts'
@@ -15,7 +16,7 @@ export class Boxes {
     this.#maxAgeMs = maxAgeMs
   }
 
-  /** All servers have the same from now on: the registration that came last counts. */
+  /** Shares the boxes with all servers from now on. The latest registration counts. */
   share(table: Table): void {
     this.#table = table
     for (const { seenMs, ...box } of this.#store.boxes())
@@ -42,7 +43,7 @@ export class Boxes {
     return this.#store.boxes()
   }
 
-  /** Marks boxes whose clients are here. */
+  /** Marks boxes whose clients are connected here. */
   touch(boxes: readonly Box[]): void {
     this.#store.touch(
       boxes.map(({ name }) => name),
@@ -50,7 +51,7 @@ export class Boxes {
     )
     const table = this.#table
     if (table === undefined) return
-    // Each change goes to all servers: a few in the time that a box lasts are enough.
+    // Each change goes to all servers, so a few within the lifetime of a box are enough.
     const soonMs = Date.now() + this.#maxAgeMs / 2
     const present = new Map(boxes.map(box => [box.name, box]))
     for (const { key, untilMs } of table.all()) {

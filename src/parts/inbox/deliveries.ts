@@ -1,4 +1,4 @@
-// Webhooks in transit to a client that is back: those of one path one after the other, in the order in which they came.
+// Delivers webhooks to a client that is back: those of one path one after the other, in the order of their arrival.
 
 import { eventLoop } from '../../event-loop.ts'
 import type { KeptWebhook } from '../../inbox.ts'
@@ -8,20 +8,23 @@ import type { InboxSettings } from './options.ts'
 
 /** The number of deliveries at once for one name, so that an app that was away is not flooded. */
 const MAX_UNDER_WAY = 4
-/** Paths of one name that wait before another try. With more, an app that fails everywhere is asked nothing else for a moment. */
+/**
+ * The maximum number of paths of one name that wait before another attempt. With more, an app that fails everywhere
+ * gets nothing else for a moment.
+ */
 const MAX_PAUSED = 100
 const FIRST_PAUSE_MS = 1_000
 const LONGEST_PAUSE_MS = 300_000
 /**
- * A server is heard to have a name a moment before it has the client: it is asked again after this time, then after twice as much.
- * After this many times without success the client is not there, or another one is.
+ * The first pause in milliseconds before a server is asked again, and the maximum number of attempts. A server is
+ * known to have a name a moment before it has the client. The pause doubles each time; after the last attempt the
+ * client is not there.
  */
 const FIRST_AWAY_MS = 50
 const MAX_AWAY = 5
-/** The app did not get it: that is not a response, and another try is always worth while. */
+/** The statuses after which another attempt always helps: 0 means that the app did not get the webhook. */
 const AGAIN: ReadonlySet<number> = new Set([0, 408, 425, 429])
 
-/** The inbox that they are of. */
 export interface DeliveriesHost {
   isThere(name: string, owner: string): boolean
   count(outcome: 'delivered' | 'dropped'): void
@@ -33,9 +36,9 @@ interface Round {
   readonly owner: string
   /** Whether another server has the client, as far as this one knows. */
   isElsewhere: boolean
-  /** Times in a row that the client was not there. */
+  /** The number of attempts in a row for which the client was away. */
   away: number
-  /** Paths that have a webhook in progress, or that wait before another try. */
+  /** The paths with a webhook in progress, or waiting before another attempt. */
   readonly busy: Map<string, DeliveryVisit | (() => void)>
   underWay: number
   readonly failures: Map<string, number>
@@ -56,7 +59,7 @@ export class Deliveries {
     this.#router = router
   }
 
-  /** The client of this name is there: what waits for it is delivered. `isElsewhere`: at another server. */
+  /** Delivers the stored webhooks, because the client of this name is connected. `isElsewhere`: to another server. */
   begin(name: string, owner: string, isElsewhere = false): void {
     if (this.#isOver) return
     const key = `${owner} ${name}`
@@ -76,7 +79,7 @@ export class Deliveries {
     this.#pump(round)
   }
 
-  /** Stops: open deliveries are repeated by the next program, or when the client is back. */
+  /** Stops. Open deliveries are repeated by the next program, or when the client is back. */
   stop(): void {
     this.#isOver = true
     for (const round of this.#rounds.values())
@@ -143,7 +146,7 @@ export class Deliveries {
     try {
       const isAgain = AGAIN.has(status) || status >= 500
       if (isAgain && (status === 0 || webhook.attempts + 1 < this.#settings.maxAttempts)) {
-        // A webhook that did not reach the app has not been tried.
+        // A webhook that did not reach the app does not count as an attempt.
         if (status !== 0) this.#settings.store.tried(webhook.id)
         return this.#pause(round, webhook.path)
       }
@@ -171,7 +174,7 @@ export class Deliveries {
         this.#pump(round)
       }),
     )
-    // Other paths go on.
+    // Other paths continue.
     this.#pump(round)
   }
 }

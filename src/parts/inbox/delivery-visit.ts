@@ -1,4 +1,4 @@
-// One try to deliver a webhook: the request as its sender sent it, without a sender who waits.
+// One attempt to deliver a webhook: the request as its sender sent it, without a sender that waits.
 
 import { ERRORS, type ErrorCode } from '../../errors.ts'
 import { latin1 } from '../../http/characters.ts'
@@ -14,17 +14,17 @@ import { DELIVERY_HEADER, RECEIVED_HEADER } from './marks.ts'
 export interface Delivered {
   /** The status of the app's response; 0 for none. */
   readonly status: number
-  /** No server has the client just now, or not one of this owner. */
+  /** Whether no server has the client now, or its owner changed. */
   readonly isAway?: boolean
 }
 
-/** The maximum size of the head of a response by another server that is read. */
+/** The maximum size of the head that is read of another server's response. */
 const MAX_SEEN_BYTES = 8_192
 /** A pattern for another server's note that the response is not the app's. */
 const REFUSED = /^x-localtunnels-error:[ \t]*([A-Z0-9_]+)[ \t]*$/im
-/** A pattern for its note that the response is the app's, whatever the app writes into it. */
+/** A pattern for another server's note that the response is the app's, whatever headers the app sends. */
 const APP_ANSWERED = new RegExp(`^${APP_ANSWERED_HEADER}:`, 'im')
-/** The client is not at the server that was asked. */
+/** The codes for a client that is not at the called server. */
 const AWAY: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
   'CLUSTER_MOVED',
   'CLUSTER_UNREACHABLE',
@@ -47,7 +47,7 @@ export class DeliveryVisit implements Visit, Arrival {
   readonly #done = Promise.withResolvers<Delivered>()
   #request: AcceptedRequest | undefined
   #exchange: Exchange | undefined
-  /** Whether another server has it. */
+  /** Whether another server has the client. */
   #isElsewhere = false
   #stopHolding: (() => void) | undefined
   #status = 0
@@ -77,7 +77,7 @@ export class DeliveryVisit implements Visit, Arrival {
     return this.#done.promise
   }
 
-  /** The server stops. */
+  /** Called when the server stops. */
   abandon(): void {
     this.#stopHolding?.()
     const exchange = this.#exchange
@@ -183,16 +183,16 @@ export class DeliveryVisit implements Visit, Arrival {
   }
 
   /**
-   * The reason why the server that has the client did not bring it to the app. `undefined` if the response is the app's, or a
+   * Why the server with the client did not deliver to the app. `undefined` if the response is the app's, or a
    * guard's.
    */
   get #refusal(): ErrorCode | undefined {
     const [head = '', ...rest] = this.#seen.split('\r\n\r\n', 2)
-    // A server's own response is short: a head that is not whole here is an app's.
+    // A server's own response is short: an incomplete head must be an app's.
     if (rest.length === 0 || APP_ANSWERED.test(head)) return undefined
     const [, code = ''] = REFUSED.exec(head) ?? []
     if (!isCode(code)) return undefined
-    // BAD_REQUEST: an older server, which takes no webhooks of others.
+    // BAD_REQUEST: an older server, which takes no webhooks from others.
     return this.#status >= 500 || AWAY.has(code) || code === 'BAD_REQUEST' ? code : undefined
   }
 }

@@ -1,9 +1,9 @@
-// Webhooks that wait: what comes for a name whose client is away is kept, and delivered once the client is back.
+// Webhooks for a name whose client is away are stored, and delivered once the client is back.
 //
 //   sender ──▶ Boxing ──▶ Writer ──▶ store ──▶ Deliveries ──▶ the tunnel, as any other request
 //
-// Servers of a cluster have a store each, and deliver what is in it through the server that has the client. Workers of one server
-// have the same store: the one that has the client delivers.
+// Servers of a cluster have a store each, and deliver what is in it through the server that has the client. Workers
+// of one server have the same store: the one that has the client delivers.
 
 import { eventLoop } from '../../event-loop.ts'
 import type { RequestHead } from '../../http/head.ts'
@@ -22,16 +22,16 @@ import { Writer } from './writer.ts'
 
 /** The time in milliseconds between removals of old webhooks. */
 const PRUNE_MS = 600_000
-/** The time in milliseconds between looks at the store for writes of another process. */
+/** The time in milliseconds between checks for another process's writes to the store. */
 const LOOK_MS = 500
 /**
- * The time in milliseconds between searches at other servers for names with waiting webhooks, in addition to each time that one
- * is claimed there.
+ * The time in milliseconds between searches at other servers for names with stored webhooks. Each claim there also
+ * starts a search.
  */
 const SEARCH_MS = 10_000
-/** Names that are looked for at a time; the others are heard of when they are claimed. */
+/** The maximum number of names in a search. Claims at other servers find the rest. */
 const MAX_SEARCHED = 1_000
-/** Requests that carry webhooks. A GET needs a response that only the app can give. */
+/** The methods of webhooks. A GET needs a response that only the app can give. */
 const METHODS: ReadonlySet<string> = new Set(['POST', 'PUT', 'PATCH'])
 
 export class Inbox {
@@ -45,7 +45,7 @@ export class Inbox {
   #isOver = false
   readonly #stops = new Map<string, () => void>()
 
-  /** Throws what the store throws. */
+  /** Makes the inbox. Throws the errors of the store. */
   constructor(settings: InboxSettings, server: PartServer, router: RequestRouter) {
     this.#settings = settings
     this.#server = server
@@ -63,15 +63,21 @@ export class Inbox {
     this.#prune()
   }
 
-  /** Servers of a cluster have these boxes together, and each delivers what it has kept to where the clients are. */
+  /**
+   * Shares the boxes with the servers of the cluster. Each delivers its stored webhooks to the server with the
+   * client.
+   */
   share(table: Table): void {
     this.#boxes.share(table)
     this.#regularly('search', SEARCH_MS, () => this.#search())
-    // Once the server has joined the cluster.
+    // Later, when the server has joined the cluster.
     eventLoop.soon(() => this.#safely(() => this.#search()))
   }
 
-  /** A client has the name now, possibly with others. `wish`: which paths it wants kept; `undefined`: none. */
+  /**
+   * Called when a client has the name, possibly with others. `wish`: the paths that it wants stored; `undefined` for
+   * none.
+   */
   registered(
     name: string,
     owner: string,
@@ -81,7 +87,7 @@ export class Inbox {
     this.#safely(() => {
       if (wish !== undefined) return this.#boxes.save({ name, owner, ...wish })
       const before = this.#boxes.find(name)
-      // Another client has the name, or the same one wants none any more.
+      // Another client has the name, or the same one does not want an inbox any more.
       if (before !== undefined && !(isShared && before.owner === owner)) this.#boxes.remove(name)
     })
     if (owner !== '') this.#begin(name, owner)
@@ -89,7 +95,7 @@ export class Inbox {
 
   /** Called when another server has the name now. */
   claimedElsewhere(name: string): void {
-    // Processes with the same store deliver what is in it themselves.
+    // Processes with the same store deliver its webhooks themselves.
     if (!this.#stops.has('search')) return
     this.#safely(() => {
       for (const owner of this.#settings.store.ownersOf(name))
@@ -98,8 +104,8 @@ export class Inbox {
   }
 
   /**
-   * Returns the upstream of a request whose client is away. `undefined` if it is not a webhook of an inbox. `owner`: whose the
-   * name is now, if there is a tunnel.
+   * Returns the upstream for a request whose client is away. `undefined` if it is not a webhook of an inbox. `owner`:
+   * the current owner of the name, if there is a tunnel.
    */
   upstreamFor(
     name: string,
@@ -122,7 +128,7 @@ export class Inbox {
     if (outcome instanceof Error) this.failed(outcome)
     else if (outcome !== 'known') this.count(outcome)
     if (outcome !== 'kept') return outcome
-    // The client may have come while it was written.
+    // The client may have come during the write.
     const { name, owner } = webhook
     if (this.isThere(name, owner)) this.#begin(name, owner)
     else this.#seek(name, owner)
@@ -155,7 +161,6 @@ export class Inbox {
 
   // ── Deliveries ─────────────────────────────────────────────────────────────────────────────────────────────
 
-  /** The client is here. */
   #begin(name: string, owner: string): void {
     const delivers = this.#delivers(name)
     const go = (does: boolean): void => {
@@ -171,11 +176,11 @@ export class Inbox {
     const go = (is: boolean): void => {
       if (!is || this.#isOver || this.isThere(name, owner)) return
       const box = this.#safely(() => this.#boxes.find(name))
-      // The other server knows whose client it has; most often this one does as well.
+      // The other server knows the client's owner; usually this one does too.
       if (box === undefined || box.owner === owner) this.#deliveries.begin(name, owner, true)
     }
     const isElsewhere = this.#isElsewhere(name)
-    // If there is no response, the inbox tries again soon.
+    // Without a response, the inbox tries again soon.
     if (isElsewhere instanceof Promise) isElsewhere.then(go, () => {})
     else go(isElsewhere)
   }
@@ -198,14 +203,14 @@ export class Inbox {
     })
   }
 
-  /** Whether this process, of those with this store that have the name's clients, delivers to them. */
+  /** Whether this process delivers, of those with the same store that have the name's clients. */
   #delivers(name: string): boolean | Promise<boolean> {
     const { servers, tunnels } = this.#server
     const isAlone = servers === undefined || servers.shared !== undefined
     return isAlone || tunnels.find(name)?.pool === undefined || servers.isFirst(name)
   }
 
-  /** Whether another server that has a store of its own has the name. Rejects when that cannot be asked. */
+  /** Whether another server, with a store of its own, has the name. Rejects if that cannot be asked. */
   #isElsewhere(name: string): boolean | Promise<boolean> {
     const found = this.#server.servers?.find(name)
     return found instanceof Promise ? found.then(nodes => nodes.length > 0) : (found?.length ?? 0) > 0

@@ -1,5 +1,5 @@
-// Webhooks that wait for their clients, as a part of a server: it keeps what comes while a client is away, and a layer takes out of
-// other requests what would mark them as kept.
+// The inbox as a part of a server: stores webhooks while a client is away. A layer removes headers from other
+// requests that would mark them as stored.
 
 import type { LayeredTunnel } from '../../server/contracts/layer.ts'
 import type { Install } from '../../server/contracts/part.ts'
@@ -7,20 +7,23 @@ import type { Inbox } from './inbox.ts'
 import { withoutMarks } from './marks.ts'
 import { inboxSettings } from './options.ts'
 
-/** Names with an inbox, with those that were given up in the last 90 days, of about 200 bytes. If exceeded: only the server where its client was knows of it. */
+/**
+ * The maximum number of names with an inbox, including those given up in the last 90 days, of about 200 bytes. If
+ * exceeded: only the server to which the client was connected knows of the inbox.
+ */
 const MAX_BOXES = 100_000
 
 export const installInbox: Install = server => {
   const settings = server.settings.inbox && inboxSettings(server.settings.inbox)
-  /** Webhooks for them are marked when they are delivered. */
+  /** The tunnels with an inbox, whose webhooks are marked at their delivery. */
   const boxed = new WeakSet<LayeredTunnel>()
   let inbox: Inbox | undefined
   const stop = (): void => inbox?.stop()
   return {
     name: 'inbox',
-    // Without `lane`: lanes take no lines out.
+    // Without `lane`, because lanes remove no lines.
     layer(next, tunnel) {
-      // Other servers believe what this one copies to them.
+      // Other servers trust the headers of copies from this one.
       if (!boxed.has(tunnel) && tunnel.pool?.affinity !== 'all') return next
       return request => {
         if (request.arrival.from?.keptFor === undefined && !request.isAdmitted) withoutMarks(request.head)

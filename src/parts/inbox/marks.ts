@@ -1,5 +1,4 @@
-// The headers that tell an app that a webhook waited. A visitor cannot say it: such lines of a tunnel with an inbox are taken
-// out.
+// The headers that tell an app that a webhook waited. Such lines from visitors of a tunnel with an inbox are removed.
 
 import { editHead } from '../../http/edit-head.ts'
 import { type RequestHead, readWhole } from '../../http/head.ts'

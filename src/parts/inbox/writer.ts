@@ -1,12 +1,13 @@
-// Webhooks in transit to the disk: those that come while one transaction is written go into the next.
+// Writes webhooks to the disk. Those that arrive during one transaction go into the next.
 
+import { errorOf } from '../../errors.ts'
 import { eventLoop } from '../../event-loop.ts'
 import type { BoxBounds, InboxStore, Keeping, NewWebhook } from '../../inbox.ts'
 
-/** The pause after a write, as a multiple of its time: a slow disk takes a fifth of the event loop at most. */
+/** The pause after a write, as a multiple of its duration: a slow disk then takes at most a fifth of the event loop. */
 const PAUSE_FACTOR = 4
 const MIN_PAUSE_MS = 1
-/** The maximum number in one transaction: about 10 ms of work. */
+/** The maximum number of webhooks in one transaction: about 10 ms of work. */
 const MAX_AT_ONCE = 200
 
 interface Waiting {
@@ -25,7 +26,7 @@ export class Writer {
     this.#bounds = bounds
   }
 
-  /** Resolves once it is on the disk, or will not be. */
+  /** Resolves once the webhook is on the disk, or could not be written. */
   keep(webhook: NewWebhook): Promise<Keeping | Error> {
     return new Promise(kept => {
       this.#waiting.push({ webhook, kept })
@@ -54,7 +55,7 @@ export class Writer {
       )
       for (const [index, { kept }] of batch.entries()) kept(outcomes[index] ?? 'full')
     } catch (cause) {
-      const error = cause instanceof Error ? cause : new Error(String(cause))
+      const error = errorOf(cause)
       for (const { kept } of batch) kept(error)
     }
     const pauseMs = Math.max(MIN_PAUSE_MS, (performance.now() - startedAt) * PAUSE_FACTOR)

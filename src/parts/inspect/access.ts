@@ -1,5 +1,6 @@
-// Access to the inspector. Any page of any site can make a browser send requests to a port of this machine, and any program of
-// this machine can connect to it: so the token decides, no cookie exists, and what a foreign page sends is refused before.
+// Access to the inspector. A page of any site can make a browser send requests to a port of this machine, and any
+// program here can connect to it. So every request needs the token, there is no cookie, and requests by foreign pages
+// are refused before the token is checked.
 
 import { createHash, createHmac, randomBytes, timingSafeEqual } from 'node:crypto'
 import { lstatSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
@@ -7,7 +8,10 @@ import { join } from 'node:path'
 import { TunnelError } from '../../errors.ts'
 import { stateFolder } from '../../state-folder.ts'
 
-/** Returns the token, 256 bits for each user, so that an open page continues when the client starts again. */
+/**
+ * Returns the token, 256 bits for each user. It is stored, so that an open page continues when the client starts
+ * again.
+ */
 export function tokenOf(environment: Readonly<Record<string, string | undefined>>): string {
   const fresh = randomBytes(32).toString('base64url')
   const folder = stateFolder(environment)
@@ -16,7 +20,8 @@ export function tokenOf(environment: Readonly<Record<string, string | undefined>
   try {
     return readToken(path) ?? writeToken(path, fresh)
   } catch {
-    // Another process has just written the file, or it cannot be written: then the token lasts as long as this process.
+    // Another process has just written the file, or it cannot be written: then the token lasts as long as this
+    // process.
     return readToken(path) ?? fresh
   }
 }
@@ -25,7 +30,7 @@ export function tokenOf(environment: Readonly<Record<string, string | undefined>
 function readToken(path: string): string | undefined {
   try {
     const { mode, uid } = lstatSync(path)
-    // Windows has neither.
+    // Windows has neither mode bits nor user numbers.
     const isPrivate =
       process.getuid === undefined || ((mode & 0o170_077) === 0o100_000 && uid === process.getuid())
     const text = isPrivate ? readFileSync(path, 'utf8').trim() : ''
@@ -42,17 +47,18 @@ function writeToken(path: string, token: string): string {
 }
 
 /**
- * Returns the proof that only a holder of the token can make for `nonce`; with its 256 bits the proof helps no guess. The page
- * asks before it sends the token: when the client has ended, any user's program may have its port. `origin` is where the
- * question came to, so that such a program cannot pass it on to an inspector at another port.
+ * Returns a proof for `nonce` that only a holder of the token can make; the token's 256 bits cannot be guessed from
+ * it. The page asks for the proof before it sends the token, because after the client has ended another user's
+ * program may have its port. `origin` is where the request came to, so that such a program cannot pass it on to an
+ * inspector at another port.
  */
 export function proofOf(token: string, origin: string, nonce: string): string {
   return createHmac('sha256', token).update(`inspector\n${origin}\n${nonce}`).digest('hex')
 }
 
 /**
- * Returns why a request is refused. `undefined` if it may pass. `needsToken`: of the API, and neither of the page nor of the
- * proof.
+ * Returns why a request is refused. `undefined` if it is accepted. `needsToken`: the request is for the API, rather
+ * than for the page or the proof.
  */
 export function refusalOf(
   request: Request,
@@ -62,7 +68,7 @@ export function refusalOf(
 ): TunnelError | undefined {
   const { headers, method } = request
   const host = headers.get('host') ?? ''
-  // A name that an attacker makes resolve to 127.0.0.1 (DNS rebinding) is none of these.
+  // Refuses names that an attacker makes resolve to 127.0.0.1 (DNS rebinding).
   if (host !== `127.0.0.1:${port}` && host !== `[::1]:${port}` && host !== `localhost:${port}`)
     return new TunnelError('INSPECT_REFUSED', `The inspector is not at the host "${host.slice(0, 100)}".`)
   const origin = headers.get('origin')
@@ -73,7 +79,7 @@ export function refusalOf(
     return new TunnelError('INSPECT_REFUSED', 'Pages of other sites may not use the inspector.')
   const isWrite = method === 'POST' || method === 'PUT' || method === 'PATCH'
   const type = headers.get('content-type')?.split(';')[0]?.trim().toLowerCase()
-  // A form cannot send JSON: a browser asks first before it sends JSON to another origin, and is refused.
+  // A form cannot send JSON. Before a browser sends JSON to another origin it asks, and is refused.
   if (isWrite && type !== 'application/json')
     return new TunnelError('INSPECT_REFUSED', 'What is written must be application/json.')
   if (needsToken && !isToken(headers.get('authorization'), token))
@@ -83,7 +89,7 @@ export function refusalOf(
 
 function isToken(authorization: string | null, token: string): boolean {
   const given = /^bearer ([\x21-\x7e]+)$/i.exec(authorization ?? '')?.[1]
-  // Digests have one length: neither the length nor the place of a difference shows in the time.
+  // Digests have one length, so the time reveals neither the length nor the place of a difference.
   const digest = (text: string) => createHash('sha256').update(text).digest()
   return given !== undefined && timingSafeEqual(digest(given), digest(token))
 }

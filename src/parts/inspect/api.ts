@@ -1,18 +1,17 @@
-// The inspector's API: requests to responses. open-api.ts describes it, exchange.ts has its types.
+// The inspector's API: turns requests into responses. open-api.ts describes it, exchange.ts has its types.
 
-import { ERRORS, TunnelError } from '../../errors.ts'
+import { ERRORS, optionInvalid, TunnelError } from '../../errors.ts'
 import type { Edit } from '../../exchange.ts'
 import { type Filter, isFilterFault, parseFilter } from '../../exchange-filter.ts'
 import { proofOf, refusalOf, SAFE_HEADERS } from './access.ts'
 import { compare, verdictOf } from './compare.ts'
-import { contentOf } from './content.ts'
+import { shownContent } from './content.ts'
 import type { Entry } from './entry.ts'
 import { eventStream } from './event-stream.ts'
 import { exported, harEntry, harOf, hidesSecrets, isFormat } from './export.ts'
-import { maskedForm } from './form-secrets.ts'
 import type { Inspector } from './inspector.ts'
 import { loadPage } from './page.ts'
-import { headerOf, type Showing } from './secrets.ts'
+import type { Showing } from './secrets.ts'
 import { detailOf, rowOf } from './view.ts'
 import { MAX_WAIT_MS, waitForExchange } from './wait.ts'
 
@@ -21,7 +20,6 @@ const MAX_NOTE_CHARS = 2_000
 /** The maximum size of an API request: an edited body, as base64 and with room for its fields. */
 const MAX_REQUEST_BYTES = 16_777_216
 
-/** A parsed request. */
 interface Asked {
   readonly request: Request
   readonly query: URLSearchParams
@@ -64,7 +62,7 @@ export class InspectApi {
     }
   }
 
-  /** Responds to anything; never throws. */
+  /** Responds to every request; never throws. */
   readonly fetch = async (request: Request): Promise<Response> => {
     try {
       const { pathname, searchParams } = new URL(request.url)
@@ -94,7 +92,7 @@ export class InspectApi {
     const shape = id === undefined ? first : `${first}/{id}${as === null ? rest : '/as/{format}'}`
     const operation = this.operations[`${request.method === 'HEAD' ? 'GET' : request.method} ${shape}`]
     if (operation === undefined) return notThere()
-    // Operations without an id do not look at it.
+    // Operations without an id do not use it.
     const entry = id === undefined ? (undefined as unknown as Entry) : this.#entry(id)
     return await operation({ request, query, entry, format: as?.[1] ?? '' })
   }
@@ -102,8 +100,8 @@ export class InspectApi {
   #proof({ request, query }: Asked): Response {
     const nonce = query.get('nonce') ?? ''
     if (!/^[0-9a-f]{64}$/.test(nonce))
-      throw new TunnelError('OPTION_INVALID', 'nonce must be 32 random bytes, in lower-case hex.')
-    // Host is one of this inspector's own: it passed `refusalOf`.
+      throw optionInvalid('nonce must be 32 random bytes, in lower-case hex.')
+    // Host is one of this inspector's own, which `refusalOf` has checked.
     return json({ proof: proofOf(this.#token, `http://${request.headers.get('host')}`, nonce) })
   }
 
@@ -148,7 +146,7 @@ export class InspectApi {
     const entries: Entry[] = []
     for await (const entry of this.#inspector.matching(filter, all, request.signal))
       if (withPinned || !entry.isPinned) entries.push(entry)
-    // Hidden ones do not outlive what is shown.
+    // Hidden exchanges are deleted together with the visible ones.
     if (filter.text.trim() === '') entries.push(...all.filter(({ isProbe }) => isProbe))
     return this.#remove(entries)
   }
@@ -185,8 +183,7 @@ export class InspectApi {
     const limit = limitOf(query, 200)
     const { frames, totalFrames: total } = entry
     const [text = '', by = ''] = [query.get('text')?.toLowerCase(), query.get('by') ?? undefined]
-    if (by !== '' && by !== 'visitor' && by !== 'app')
-      throw new TunnelError('OPTION_INVALID', 'by must be visitor or app.')
+    if (by !== '' && by !== 'visitor' && by !== 'app') throw optionInvalid('by must be visitor or app.')
     if (text !== '' || by !== '') {
       const found = frames.filter(
         frame =>
@@ -209,17 +206,20 @@ export class InspectApi {
   // ── One exchange ───────────────────────────────────────────────────────────────────────────────────────────
 
   #body({ entry, query }: Asked, side: 'request' | 'response'): Response {
-    const { bytes: content, fault } = contentOf(entry, side, query.get('decoded') === '1')
-    const { secrets, reveals } = this.#showing(query)
-    const type = headerOf(side === 'request' ? entry.requestHead : entry.responseHead, 'content-type')
-    const bytes = reveals ? content : maskedForm(content, type, secrets)
+    const { bytes, fault, hides } = shownContent(
+      entry,
+      side,
+      query.get('decoded') === '1',
+      this.#showing(query),
+    )
     const isDownload = query.get('download') === '1'
     return new Response(new Uint8Array(bytes), {
       headers: {
         ...SAFE_HEADERS,
-        // Never the captured type: a captured page must not run with this origin.
+        // Never the captured type, because a captured page must not run with this origin.
         'content-type': 'application/octet-stream',
         ...(isDownload && { 'content-disposition': `attachment; filename="${side}-${entry.id}.bin"` }),
+        ...(hides && { 'x-secrets-left-out': '1' }),
         ...(fault !== undefined && { 'x-decode-fault': fault.replace(/[^\x20-\x7e]/g, '?').slice(0, 200) }),
       },
     })
@@ -244,9 +244,9 @@ export class InspectApi {
   async #replay({ entry, request }: Asked): Promise<Response> {
     const { edit, times = 1, resign } = await fieldsIn(request)
     if (!Number.isSafeInteger(times) || Number(times) < 1 || Number(times) > MAX_REPLAYS)
-      throw new TunnelError('OPTION_INVALID', `times must be a whole number from 1 to ${MAX_REPLAYS}.`)
+      throw optionInvalid(`times must be a whole number from 1 to ${MAX_REPLAYS}.`)
     if (resign !== undefined && typeof resign !== 'boolean')
-      throw new TunnelError('OPTION_INVALID', 'resign must be true or false.')
+      throw optionInvalid('resign must be true or false.')
     const replays: unknown[] = []
     for (let left = Number(times); left > 0; left--) {
       const again = await this.#inspector.replay(entry, editOf(edit), resign)
@@ -257,8 +257,7 @@ export class InspectApi {
 
   async #pin({ entry, request }: Asked): Promise<Response> {
     const { isPinned } = await fieldsIn(request)
-    if (typeof isPinned !== 'boolean')
-      throw new TunnelError('OPTION_INVALID', 'isPinned must be true or false.')
+    if (typeof isPinned !== 'boolean') throw optionInvalid('isPinned must be true or false.')
     this.#inspector.store.pin(entry, isPinned)
     return json(rowOf(entry, this.#inspector.masked))
   }
@@ -266,7 +265,7 @@ export class InspectApi {
   async #note({ entry, request }: Asked): Promise<Response> {
     const { note } = await fieldsIn(request)
     if (typeof note !== 'string' || note.length > MAX_NOTE_CHARS)
-      throw new TunnelError('OPTION_INVALID', `note must be a text of at most ${MAX_NOTE_CHARS} characters.`)
+      throw optionInvalid(`note must be a text of at most ${MAX_NOTE_CHARS} characters.`)
     entry.note = note
     this.#inspector.store.changed(entry)
     return json(rowOf(entry, this.#inspector.masked))
@@ -280,9 +279,9 @@ export class InspectApi {
   async #wait({ request }: Asked): Promise<Response> {
     const { filter, timeoutMs = 30_000, after } = await fieldsIn(request)
     if (!Number.isSafeInteger(timeoutMs) || Number(timeoutMs) < 1 || Number(timeoutMs) > MAX_WAIT_MS)
-      throw new TunnelError('OPTION_INVALID', `timeoutMs must be a whole number from 1 to ${MAX_WAIT_MS}.`)
+      throw optionInvalid(`timeoutMs must be a whole number from 1 to ${MAX_WAIT_MS}.`)
     if (after !== undefined && (typeof after !== 'string' || !/^\d{1,15}$/.test(after)))
-      throw new TunnelError('OPTION_INVALID', 'after must be the id of an exchange.')
+      throw optionInvalid('after must be the id of an exchange.')
     const wanted = filterOf(typeof filter === 'string' ? filter : null)
     const entry = await waitForExchange(this.#inspector, {
       takes: one => this.#inspector.matches(wanted, one),
@@ -294,12 +293,11 @@ export class InspectApi {
   }
 }
 
-/** Throws `OPTION_INVALID`. */
+/** Parses a filter. Throws `OPTION_INVALID`. */
 export function filterOf(text: string | null): Filter {
   const filter = parseFilter(text ?? '')
   if (!isFilterFault(filter)) return filter
-  throw new TunnelError(
-    'OPTION_INVALID',
+  throw optionInvalid(
     `Character ${filter.at + 1} of the filter: ${filter.message}. docs/inspector.md lists the terms.`,
   )
 }
@@ -308,17 +306,17 @@ function numberOf(query: URLSearchParams, name: string, otherwise: number): numb
   const text = query.get(name)
   if (text === null) return otherwise
   if (/^\d{1,15}$/.test(text)) return Number(text)
-  throw new TunnelError('OPTION_INVALID', `${name} must be a whole number.`)
+  throw optionInvalid(`${name} must be a whole number.`)
 }
 
-/** Rows in one response. */
+/** Returns the maximum number of rows in a response. */
 function limitOf(query: URLSearchParams, otherwise: number): number {
   const limit = numberOf(query, 'limit', otherwise)
   if (limit >= 1 && limit <= 1_000) return limit
-  throw new TunnelError('OPTION_INVALID', 'limit must be from 1 to 1000.')
+  throw optionInvalid('limit must be from 1 to 1000.')
 }
 
-/** The JSON object of a request; empty without a body. */
+/** Returns the JSON object of a request; empty without a body. */
 async function fieldsIn(request: Request): Promise<Record<string, unknown>> {
   const pieces: Uint8Array[] = []
   let count = 0
@@ -334,9 +332,9 @@ async function fieldsIn(request: Request): Promise<Record<string, unknown>> {
     if (typeof fields === 'object' && fields !== null && !Array.isArray(fields))
       return fields as Record<string, unknown>
   } catch {
-    // Text that is not JSON gets the response below, as other values do.
+    // Text that is not JSON is refused below, like other invalid values.
   }
-  throw new TunnelError('OPTION_INVALID', 'The body must be a JSON object.')
+  throw optionInvalid('The body must be a JSON object.')
 }
 
 function editOf(given: unknown): Edit | undefined {
@@ -354,13 +352,10 @@ function editOf(given: unknown): Edit | undefined {
             typeof one.name === 'string' &&
             typeof one.value === 'string',
         ))
-    // Checked field by field above.
+    // Each field was checked above.
     if ([method, path, body, bodyBase64].every(isText) && areFields) return given as Edit
   }
-  throw new TunnelError(
-    'OPTION_INVALID',
-    'edit has method, path, fields ([{ name, value }]), and body or bodyBase64.',
-  )
+  throw optionInvalid('edit has method, path, fields ([{ name, value }]), and body or bodyBase64.')
 }
 
 function json(value: unknown, status = 200): Response {

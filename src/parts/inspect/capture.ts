@@ -1,4 +1,5 @@
-// The capture of a client: which connections are read, when what waits is read, and what happens when it falls behind.
+// The capture of a client: which connections are read, when waiting bytes are read, and what happens if it falls
+// behind.
 
 import type { Origin } from '../../client/origins/origin.ts'
 import type { Socket, SocketHandler } from '../../socket.ts'
@@ -6,13 +7,15 @@ import type { TunnelKind } from '../../wire/tunnel-kind.ts'
 import type { Entry, Place } from './entry.ts'
 import { HttpFlow } from './http-flow.ts'
 import { RawFlow } from './raw-flow.ts'
-import { Sampler } from './sampler.ts'
 import type { ExchangeStore } from './store.ts'
 import { connectTapped } from './tap.ts'
 
-/** The bytes of all connections that wait to be read. If exceeded: the bytes of the connection that adds more are dropped. */
+/**
+ * The maximum number of bytes of all connections that wait to be read. If exceeded, the bytes of the connection that
+ * adds more are dropped.
+ */
 const MAX_WAITING_BYTES = 16_777_216
-/** The time in milliseconds for one portion: the bytes of visitors and apps go first. */
+/** The time in milliseconds for one portion, because the traffic of visitors and apps goes first. */
 const READ_FOR_MS = 2
 /** The time in milliseconds between checks whether a flood is over. */
 const CALM_CHECK_MS = 500
@@ -25,10 +28,10 @@ export interface CaptureEvents {
 
 export class Capture {
   readonly store: ExchangeStore
-  /** Connections that another thread has. */
+  /** The connections that another thread has. */
   readonly lent: Set<HttpFlow> = new Set()
   readonly sampler: Sampler
-  /** Bytes that came faster than they could be read here. */
+  /** The number of bytes that arrived faster than they could be read here. */
   droppedBytes = 0
   readonly #events: CaptureEvents
   #waitingBytes = 0
@@ -67,7 +70,6 @@ export class Capture {
     return this.sampler.isSampling(performance.now())
   }
 
-  /** Reads all that waits. */
   flush(): void {
     for (const flow of this.#unread) flow.read(Number.POSITIVE_INFINITY)
     this.#unread.clear()
@@ -83,7 +85,7 @@ export class Capture {
 
   // ── For connections ────────────────────────────────────────────────────────────────────────────────────────
 
-  /** Whether a request would be captured now; `isReplay`: it is the user's own. */
+  /** Whether a request would be captured now. `isReplay`: the user sent it. */
   mayCapture(isReplay: boolean): boolean {
     return isReplay || this.sampler.hasRoom(performance.now())
   }
@@ -94,11 +96,11 @@ export class Capture {
     return false
   }
 
-  /** Counts `count` more waiting bytes. Returns `false` if that is too much. */
+  /** Counts `count` more waiting bytes. Returns `false` if there are too many. */
   queued(flow: HttpFlow, count: number): boolean {
     this.#waitingBytes += count
     this.#unread.add(flow)
-    // A timer of its own turn: this one belongs to the bytes.
+    // Later, because this turn of the event loop belongs to the traffic.
     this.#planned ??= setImmediate(() => this.#read())
     return this.#waitingBytes <= MAX_WAITING_BYTES
   }
@@ -108,7 +110,7 @@ export class Capture {
     this.#waitingBytes -= count
   }
 
-  /** The capture fell behind with one connection, whose waiting bytes are dropped. */
+  /** Called when the capture fell behind with one connection, whose `count` waiting bytes are dropped. */
   behind(count: number): void {
     this.droppedBytes += count
   }
@@ -136,12 +138,74 @@ export class Capture {
     if (this.#unread.size > 0) this.#planned = setImmediate(() => this.#read())
   }
 
-  /** Connections that other threads have come back once few enough requests come again. */
+  /** Asks for connections back from other threads once few enough requests come. */
   #checkCalm(): void {
     this.#calmCheck ??= setTimeout(() => {
       this.#calmCheck = undefined
       if (this.isSampling) return this.#checkCalm()
       for (const flow of this.lent) flow.recall()
     }, CALM_CHECK_MS)
+  }
+}
+
+/**
+ * The time in milliseconds after the last excess request for which sampling continues, so that short breaks do not
+ * end it.
+ */
+const CALM_MS = 2_000
+
+/** Which requests are captured when there are more than a person reads. */
+export class Sampler {
+  readonly #rate: number
+  readonly #burst: number
+  #tokens: number
+  #filledAt: number
+  #lastExcessAt = Number.NEGATIVE_INFINITY
+  /** The number of requests in the second that began at `#secondAt`, captured or not. */
+  #seen = 0
+  #secondAt: number
+  /** The number of requests that were not captured. */
+  skipped = 0
+
+  /** Makes a sampler. `rate` is the number of requests per second after a burst; 0 for all. */
+  constructor(rate: number, burst: number, now: number) {
+    this.#rate = rate
+    this.#burst = burst
+    this.#tokens = burst
+    this.#filledAt = now
+    this.#secondAt = now
+  }
+
+  hasRoom(now: number): boolean {
+    if (this.#rate === 0) return true
+    this.#tokens = Math.min(this.#burst, this.#tokens + ((now - this.#filledAt) / 1_000) * this.#rate)
+    this.#filledAt = now
+    return this.#tokens >= 1
+  }
+
+  /** Called when a request begins. Returns whether it is captured. */
+  take(now: number): boolean {
+    this.saw(1, now)
+    if (this.hasRoom(now)) {
+      this.#tokens--
+      return true
+    }
+    this.skipped++
+    this.#lastExcessAt = now
+    return false
+  }
+
+  /** Counts requests, also those that the inspector cannot see. */
+  saw(count: number, now: number): void {
+    if (now - this.#secondAt >= 1_000) {
+      this.#secondAt = now
+      this.#seen = 0
+    }
+    this.#seen += count
+    if (this.isSampling(now) && this.#seen > this.#rate) this.#lastExcessAt = now
+  }
+
+  isSampling(now: number): boolean {
+    return now - this.#lastExcessAt < CALM_MS
   }
 }

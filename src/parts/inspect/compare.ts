@@ -1,9 +1,8 @@
-// How two exchanges differ.
+// Compares two exchanges.
 
 import type { Diff, DiffPart, MessageDiff, ReplayResult } from '../../exchange.ts'
-import { type Content, contentOf, textOfContent } from './content.ts'
+import { contentOf, shownContent, textOfContent } from './content.ts'
 import type { Entry } from './entry.ts'
-import { maskedForm } from './form-secrets.ts'
 import { formatJson } from './json-text.ts'
 import { fieldsOf, headerOf, REVEALING, type Showing, targetOf } from './secrets.ts'
 import { rowOf } from './view.ts'
@@ -11,12 +10,15 @@ import { rowOf } from './view.ts'
 type Side = 'request' | 'response'
 type Verdict = ReplayResult['replays'][number]['verdict']
 
-/** The maximum length of texts that are compared by line: lines of two megabytes in a row keep the client busy for seconds. */
+/**
+ * The maximum length of texts that are compared by line. Lines of two megabytes each would keep the client busy for
+ * seconds.
+ */
 const MAX_TEXT_CHARS = 1_000_000
-/** The time in milliseconds for finding the differing lines; after it, the texts count as different as a whole. */
+/** The time in milliseconds for finding differing lines. After it, the whole texts count as different. */
 const DIFF_TIMEOUT_MS = 500
 
-/** Returns the result of a replay. An error is a status of 500 or above, or no response. */
+/** Returns the verdict on a replay. An error is a status of 500 or above, or no response. */
 export function verdictOf(before: Entry, after: Entry): Verdict {
   const [was, is] = [isError(before), isError(after)]
   if (was && !is) return 'fixed'
@@ -80,21 +82,14 @@ function isSameBody(a: Entry, b: Entry, side: Side): boolean {
   return Buffer.compare(contentOf(a, side, true).bytes, contentOf(b, side, true).bytes) === 0
 }
 
-async function compareBodies(
-  a: Entry,
-  b: Entry,
-  side: Side,
-  { secrets }: Showing,
-): Promise<MessageDiff['body']> {
+async function compareBodies(a: Entry, b: Entry, side: Side, masked: Showing): Promise<MessageDiff['body']> {
   const bodyOf = (entry: Entry) => (side === 'request' ? entry.requestBody : entry.responseBody)
   const isCut = bodyOf(a).isCut || bodyOf(b).isCut
   const [one, other] = [contentOf(a, side, true), contentOf(b, side, true)]
   const isSame = Buffer.compare(one.bytes, other.bytes) === 0 && bodyOf(a).totalBytes === bodyOf(b).totalBytes
-  const textOf = (entry: Entry, { bytes }: Content) => {
-    const type = headerOf(headOf(entry, side), 'content-type')
-    return textOfContent({ bytes: maskedForm(bytes, type, secrets) }, type)
-  }
-  const [text, otherText] = [textOf(a, one), textOf(b, other)]
+  const textOf = (entry: Entry) =>
+    textOfContent(shownContent(entry, side, true, masked), headerOf(headOf(entry, side), 'content-type'))
+  const [text, otherText] = [textOf(a), textOf(b)]
   if (isBinary(text) || isBinary(otherText)) return { isSame, kind: isCut ? 'cut' : 'binary', parts: [] }
   const [json, otherJson] = [formatJson(text), formatJson(otherText)]
   const isJson = json !== undefined && otherJson !== undefined
@@ -110,7 +105,7 @@ async function linesOf(a: string, b: string): Promise<DiffPart[]> {
   ]
   if (a.length + b.length > MAX_TEXT_CHARS) return whole
   const { diffLines } = await import('diff')
-  // Two texts without common lines would take time in the square of their lines.
+  // Two texts without common lines would take quadratic time.
   const parts = diffLines(a, b, { timeout: DIFF_TIMEOUT_MS })
   return (
     parts?.map(({ added, removed, value }) => ({
@@ -120,7 +115,7 @@ async function linesOf(a: string, b: string): Promise<DiffPart[]> {
   )
 }
 
-/** A byte here and there that is not a character does not make bytes of a text. */
+/** Whether the bytes are not text. A few invalid characters do not make a text binary. */
 function isBinary(text: string): boolean {
   return text.includes('\u0000') || (text.match(/\ufffd/g)?.length ?? 0) > text.length / 10
 }

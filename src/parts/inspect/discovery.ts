@@ -1,10 +1,9 @@
-// A file that lets commands of the same user find the inspectors that run: $XDG_RUNTIME_DIR/localtunnels/<pid>.json.
+// The file with which commands of the same user find running inspectors: $XDG_RUNTIME_DIR/localtunnels/<pid>.json.
 
 import { mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir, userInfo } from 'node:os'
 import { isAbsolute, join } from 'node:path'
 
-/** An inspector that runs. */
 export interface Found {
   readonly pid: number
   readonly url: string
@@ -15,16 +14,20 @@ export interface Found {
 type Environment = Readonly<Record<string, string | undefined>>
 
 /**
- * Returns the folder of the files. Without XDG_RUNTIME_DIR, as on macOS and in containers: a folder of the user's in the one
- * for temporary files.
+ * Returns the folder of the files. Without XDG_RUNTIME_DIR, as on macOS and in containers, it is a folder of the
+ * user's in the one for temporary files.
  */
 export function runtimeFolder({ XDG_RUNTIME_DIR = '' }: Environment): string {
   if (isAbsolute(XDG_RUNTIME_DIR)) return join(XDG_RUNTIME_DIR, 'localtunnels')
-  // Compares the numbers of users, because Bun takes the name from USER, which services and containers lack. Windows has no numbers.
+  // Uses the user's number, because Bun takes the name from USER, which services and containers lack. Windows has no
+  // numbers.
   return join(tmpdir(), `localtunnels-${process.getuid?.() ?? userInfo().username}`)
 }
 
-/** Writes the file; returns what removes it. `undefined`: it cannot be written, or the folder is another user's. */
+/**
+ * Writes the file. Returns a function that removes it. `undefined` if it cannot be written, or the folder belongs to
+ * another user.
+ */
 export function announce(
   inspector: { readonly url: string; readonly token: string },
   environment: Environment,
@@ -44,7 +47,7 @@ export function announce(
       remove()
     }
   } catch {
-    // The inspector works without; commands do not find it.
+    // The inspector works without the file; commands do not find it.
     return undefined
   }
 }
@@ -55,7 +58,7 @@ function suffix(): string {
   return announced++ === 0 ? '' : `-${announced}`
 }
 
-/** The inspectors that run, the last started first. Files of processes that are gone are removed. */
+/** Returns the running inspectors, the last started first. Removes files of processes that are gone. */
 export function findInspectors(environment: Environment): Found[] {
   const folder = runtimeFolder(environment)
   let names: string[]
@@ -85,7 +88,7 @@ function read(path: string): Omit<Found, 'pid'> | undefined {
     const file: unknown = JSON.parse(readFileSync(path, 'utf8'))
     if (typeof file !== 'object' || file === null || !('url' in file) || !('token' in file)) return undefined
     const { url, token } = file
-    // A token goes to this machine only, whatever the file says.
+    // A token is only sent to this machine, whatever the file contains.
     if (typeof url !== 'string' || typeof token !== 'string') return undefined
     if (!/^http:\/\/(?:127\.0\.0\.1|\[::1\]|localhost):\d+$/.test(url)) return undefined
     return { url, token, startedAt: mtimeMs }
@@ -96,7 +99,7 @@ function read(path: string): Omit<Found, 'pid'> | undefined {
 
 function isPrivate(folder: string): boolean {
   const { uid, mode } = statSync(folder)
-  // Windows has neither.
+  // Windows has neither mode bits nor user numbers.
   return process.getuid === undefined || (uid === process.getuid() && (mode & 0o077) === 0)
 }
 

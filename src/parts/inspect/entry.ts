@@ -1,29 +1,29 @@
-// An exchange as the inspector keeps it: bytes and marks. view.ts makes what the API shows of it.
+// An exchange as the inspector stores it: bytes and times. view.ts makes the API's form of it.
 
 import { copyOf } from '../../bytes.ts'
 import type { ErrorCode } from '../../errors.ts'
 import type { ExchangeKind, ExchangeState, Frame, Verified } from '../../exchange.ts'
 import { joined } from '../../http/characters.ts'
 
-/** The first bytes of something, up to a bound, and the number of all. */
+/** The first bytes of something, up to a limit, and the number of all its bytes. */
 export class KeptBytes {
   totalBytes = 0
   keptBytes = 0
   isComplete = false
   #pieces: Uint8Array[] = []
 
-  /** Counts bytes[start, end) and copies what fits below `maxBytes`. Returns how many bytes it copied. */
+  /** Counts bytes[start, end), and copies those below `maxBytes`. Returns the number of copied bytes. */
   add(bytes: Uint8Array, start: number, end: number, maxBytes: number): number {
     this.totalBytes += end - start
     const room = Math.min(end - start, maxBytes - this.keptBytes)
-    // Bytes behind a gap cannot be stored.
+    // Bytes after a gap cannot be stored.
     if (room <= 0 || this.totalBytes - (end - start) > this.keptBytes) return 0
     this.#pieces.push(copyOf(bytes, start, start + room))
     this.keptBytes += room
     return room
   }
 
-  /** Counts bytes that passed without being seen. */
+  /** Counts bytes that were not seen. */
   skip(count: number): void {
     this.totalBytes += count
   }
@@ -37,7 +37,7 @@ export class KeptBytes {
     return this.keptBytes < this.totalBytes
   }
 
-  /** Makes a body that was stored before, in a file. */
+  /** Makes a body that was stored in a file. */
   static of(bytes: Uint8Array, totalBytes: number, isComplete: boolean): KeptBytes {
     const kept = new KeptBytes()
     kept.#pieces = [bytes]
@@ -54,10 +54,10 @@ export const NOTHING: Uint8Array = new Uint8Array(0)
 const ENTRY_BYTES = 1_200
 
 export interface Place {
-  /** The tunnel's public name, which the server decides. */
+  /** The tunnel's public name, which the server chose. */
   readonly tunnel: string
   readonly service: string
-  /** The app speaks HTTP/2: what is shown as HTTP/1.1 was none, and cannot be sent to it again. */
+  /** Whether the app speaks HTTP/2. The HTTP/1.1 shown was then never sent, and cannot be sent again. */
   readonly isHttp2?: boolean
   readonly serverProbe?: string | undefined
 }
@@ -67,7 +67,7 @@ export class Entry {
   readonly place: Place
   kind: ExchangeKind
   state: ExchangeState = 'open'
-  /** Milliseconds since the epoch, and on the clock of `marks`. */
+  /** The beginning, in milliseconds since the epoch, and on the clock of `marks`. */
   startedAt: number
   readonly startMark: number
   method = ''
@@ -76,10 +76,10 @@ export class Entry {
   status = 0
   reason = ''
   code: ErrorCode | undefined
-  /** The fault of the app's response, if the code does not say it all. */
+  /** The fault of the app's response, if the code does not say everything. */
   fault: string | undefined
   isRefused = false
-  /** The server asked whether the app responds; no visitor did. */
+  /** Whether the server sent the request to check the app. */
   isProbe = false
   visitor: string | undefined
   requestHead: Uint8Array = NOTHING
@@ -87,15 +87,15 @@ export class Entry {
   readonly interim: Uint8Array[] = []
   requestBody: KeptBytes = new KeptBytes()
   responseBody: KeptBytes = new KeptBytes()
-  /** The lines behind the last chunk, without the blank one. */
+  /** The lines after the last chunk, without the blank line. */
   requestTrailers: Uint8Array = NOTHING
   responseTrailers: Uint8Array = NOTHING
-  /** The time when the request was complete. `undefined` before that. */
+  /** The time when the request was complete. `undefined` before. */
   requestEndMark: number | undefined
   responseStartMark: number | undefined
   endMark: number | undefined
   waitingMs: number | undefined
-  /** The kept ones; the first has the index `droppedFrames`. */
+  /** The stored messages and events. The first has the index `droppedFrames`. */
   frames: Frame[] = []
   droppedFrames = 0
   framesTotalBytes = 0
@@ -110,9 +110,9 @@ export class Entry {
   /** The name of a webhook's event, or of a GraphQL operation. */
   event: string | undefined
   isIncomplete = false
-  /** The bytes for which it counts in the store's memory. */
+  /** The number of bytes that count in the store's memory. */
   memoryBytes: number = ENTRY_BYTES
-  /** The store does not have it any more: nothing is kept of it. */
+  /** Whether the store dropped the entry, so that no more of it is stored. */
   isDropped = false
 
   constructor(id: number, kind: ExchangeKind, place: Place, startMark: number) {

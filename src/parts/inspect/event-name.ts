@@ -1,4 +1,5 @@
-// The name by which a developer tells requests to one path apart: of a webhook's event, or of an operation of GraphQL.
+// The name by which a developer distinguishes requests to one path: that of a webhook's event, or of a GraphQL
+// operation.
 
 import { contentOf, SEARCHED_FLOOR_BYTES } from './content.ts'
 import type { Entry } from './entry.ts'
@@ -13,11 +14,11 @@ const FIELDS = [
   'x-event-key',
   'ce-type',
 ] as const
-/** The maximum size of a body that is read for the name: every request passes here. */
+/** The maximum size of a body that is read for the name, because every request is checked. */
 const MAX_BODY_BYTES = 131_072
 const MAX_NAME_CHARS = 120
 
-/** Returns the name of the event. `undefined` if none is known here. */
+/** Returns the name of the event. `undefined` if none is found. */
 export function eventNameOf(entry: Entry): string | undefined {
   const { requestHead, requestBody, path } = entry
   for (const field of FIELDS) {

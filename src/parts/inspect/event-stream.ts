@@ -1,5 +1,5 @@
-// `GET events`: lines of JSON for one reader. Changes of an exchange are put together; a reader that is too slow misses frames, and
-// learns that it did.
+// `GET events`: lines of JSON for one reader. Changes of an exchange are combined; a reader that is too slow misses
+// frames, and gets a `behind` event.
 
 import type { Frame, InspectEvent } from '../../exchange.ts'
 import type { Filter } from '../../exchange-filter.ts'
@@ -8,10 +8,10 @@ import type { Inspector } from './inspector.ts'
 import { rowOf } from './view.ts'
 import { Slices } from './wait.ts'
 
-/** Changes within this time are one line. */
+/** The time in milliseconds within which changes are combined into one line. */
 const LINE_EVERY_MS = 100
 const PING_EVERY_MS = 15_000
-/** Frames and removed ids that wait for a slow reader. If exceeded: `behind`. */
+/** The number of frames and removed ids that may wait for a slow reader. If exceeded: `behind`. */
 const MAX_WAITING = 2_000
 
 export function eventStream(
@@ -105,7 +105,7 @@ class Reader {
     const unmatched: string[] = []
     const slices = new Slices()
     for (const entry of this.#changed) {
-      // The rest is for the next time.
+      // The rest is sent next time.
       if (!hasRoom() || slices.isOver) break
       this.#changed.delete(entry)
       if (this.#inspector.matches(this.#filter, entry))

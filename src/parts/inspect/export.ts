@@ -1,11 +1,11 @@
-// An exchange as text for use somewhere else. Secrets are left out unless they are asked for.
+// Exports an exchange as text. Secrets are left out unless they are requested.
 
 import { type Field, MASK } from '../../exchange.ts'
 import { joined } from '../../http/characters.ts'
 import { VERSION } from '../../version.ts'
-import { contentOf } from './content.ts'
+import { type ShownContent, shownContent } from './content.ts'
 import type { Entry } from './entry.ts'
-import { MASK_BYTES, maskedForm } from './form-secrets.ts'
+import { MASK_BYTES } from './form-secrets.ts'
 import { fieldsOf, headerOf, headText, type Showing, targetOf } from './secrets.ts'
 import { rowOf } from './view.ts'
 
@@ -25,7 +25,7 @@ const NOT_THE_VISITORS = new Set([
   'forwarded',
 ])
 
-/** Exports an entry. `baseUrl` is that of the service, as the client reaches it. */
+/** Exports an entry. `baseUrl` is the URL at which the client reaches the service. */
 export function exported(
   entry: Entry,
   format: Format,
@@ -48,11 +48,13 @@ export function exported(
   }
 }
 
-/** Fields for the tools; secrets are left out, or a mask would be sent. */
-function sentFields(entry: Entry, showing: Showing): Field[] {
+/** Fields for the tools; secrets are left out, or a mask would be sent. A body that is masked has no coding. */
+function sentFields(entry: Entry, showing: Showing, body: ShownContent): Field[] {
   return fieldsOf(entry.requestHead, showing).filter(
     ({ name, isSecret }) =>
-      !NOT_THE_VISITORS.has(name.toLowerCase()) && (showing.reveals || isSecret !== true),
+      !NOT_THE_VISITORS.has(name.toLowerCase()) &&
+      !(body.hides && name.toLowerCase() === 'content-encoding') &&
+      (showing.reveals || isSecret !== true),
   )
 }
 
@@ -75,28 +77,23 @@ function textBody(bytes: Uint8Array): string | undefined {
   }
 }
 
-/** The captured bytes; fields of a form or of JSON that are secrets are masked. */
-function bodyOf(entry: Entry, { secrets, reveals }: Showing): Uint8Array {
-  const { bytes } = entry.requestBody
-  return reveals ? bytes : maskedForm(bytes, headerOf(entry.requestHead, 'content-type'), secrets)
+/** The captured bytes; decoded, where fields of a form or of JSON are masked. */
+function bodyOf(entry: Entry, showing: Showing): ShownContent {
+  return shownContent(entry, 'request', false, showing)
 }
 
 /** The captured response, decoded; fields of a form or of JSON that are secrets are masked. */
-function answerOf(
-  entry: Entry,
-  { secrets, reveals }: Showing,
-): { readonly bytes: Uint8Array; readonly isMasked: boolean } {
-  const content = contentOf(entry, 'response', true).bytes
-  const bytes = reveals ? content : maskedForm(content, headerOf(entry.responseHead, 'content-type'), secrets)
-  return { bytes, isMasked: bytes !== content }
+function answerOf(entry: Entry, showing: Showing): ShownContent {
+  return shownContent(entry, 'response', true, showing)
 }
 
 function base64Of(bytes: Uint8Array): string {
   return Buffer.from(bytes).toString('base64')
 }
 
-function cutNote(entry: Entry): string {
+function cutNote(entry: Entry, { hides, fault }: ShownContent): string {
   const { isCut, keptBytes, totalBytes } = entry.requestBody
+  if (hides && fault !== undefined) return `the body is left out: ${fault.replace(/[^ -~]/g, '?')}`
   return isCut ? `the body was cut: ${keptBytes} of ${totalBytes} bytes` : ''
 }
 
@@ -109,31 +106,34 @@ function curl(entry: Entry, showing: Showing, baseUrl: string): string {
   const url = urlOf(entry, showing, baseUrl).replaceAll(MASK, MASK_BYTES)
   words.push('--path-as-is', '-g', shellWord(url))
   // curl leaves a field with an empty value out, unless it ends with a semicolon.
-  for (const { name, value } of sentFields(entry, showing))
+  const body = bodyOf(entry, showing)
+  for (const { name, value } of sentFields(entry, showing, body))
     words.push(`-H ${shellWord(value === '' ? `${name};` : `${name}: ${value}`)}`)
-  if (entry.requestBody.keptBytes === 0) return `${note(entry)}${words.join(' \\\n  ')}\n`
+  if (body.bytes.length === 0) return `${note(entry, body)}${words.join(' \\\n  ')}\n`
   // curl adds a type of its own to a body.
   if (headerOf(entry.requestHead, 'content-type') === '') words.push("-H 'Content-Type:'")
-  const text = textBody(bodyOf(entry, showing))
+  const text = textBody(body.bytes)
   // curl reads a file whose name begins with an at sign.
   if (text !== undefined && !text.startsWith('@') && isSafeInQuotes(text))
-    return `${note(entry)}${[...words, `--data-binary ${inQuotes(text)}`].join(' \\\n  ')}\n`
-  const lines = base64Of(bodyOf(entry, showing)).replace(/.{76}(?=.)/g, '$&\n')
-  return `${note(entry)}printf %s '${lines}' | base64 -d | ${[...words, '--data-binary @-'].join(' \\\n  ')}\n`
+    return `${note(entry, body)}${[...words, `--data-binary ${inQuotes(text)}`].join(' \\\n  ')}\n`
+  const lines = base64Of(body.bytes).replace(/.{76}(?=.)/g, '$&\n')
+  return `${note(entry, body)}printf %s '${lines}' | base64 -d | ${[...words, '--data-binary @-'].join(' \\\n  ')}\n`
 }
 
-function note(entry: Entry): string {
-  const cut = cutNote(entry)
+function note(entry: Entry, body: ShownContent): string {
+  const cut = cutNote(entry, body)
   return cut === '' ? '' : `# ${cut}\n`
 }
 
 /**
- * A pattern for control characters and those that change how text is shown: a terminal reads ^C as a key, also within quotes.
+ * A pattern for control characters, and those that change how text is shown: a terminal reads ^C as a key even in
+ * quotes.
  */
 const UNSAFE = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\ufffd]/u
 
 /**
- * Whether a text is safe in quotes. Old shells look for `!` in each further line of a text as if it had no quotes around it.
+ * Whether a text is safe in quotes. Old shells look for `!` in each further line of a text as if it were not in
+ * quotes.
  */
 function isSafeInQuotes(text: string): boolean {
   return !UNSAFE.test(text.replaceAll('\n', '')) && !/\n(?:.*!|\^)/s.test(text)
@@ -151,7 +151,7 @@ function inQuotes(text: string): string {
   return piecesOf(text, piece => `'${piece.replaceAll("'", `'\\''`)}'`)
 }
 
-/** A terminal without an editor cuts lines at 4,096 bytes, and a quote may be behind that. */
+/** Splits a text, because a terminal without an editor cuts lines at 4,096 bytes, possibly before a quote. */
 function piecesOf(text: string, quoted: (piece: string) => string): string {
   const pieces = text.match(/.{1,300}/gsu) ?? ['']
   return pieces.map(quoted).join('\\\n')
@@ -159,32 +159,30 @@ function piecesOf(text: string, quoted: (piece: string) => string): string {
 
 // ── fetch and tests ──────────────────────────────────────────────────────────────────────────────────────────
 
-function requestInit(entry: Entry, showing: Showing): string[] {
+function requestInit(entry: Entry, showing: Showing, body: ShownContent): string[] {
   const lines = [`  method: ${literal(entry.method)},`, "  redirect: 'manual',"]
-  const fields = sentFields(entry, showing)
+  const fields = sentFields(entry, showing, body)
   if (fields.length > 0) {
     lines.push('  headers: [')
     for (const { name, value } of fields) lines.push(`    [${literal(name)}, ${literal(value)}],`)
     lines.push('  ],')
   }
-  const hasBody = entry.requestBody.keptBytes > 0 && entry.method !== 'GET' && entry.method !== 'HEAD'
+  const hasBody = body.bytes.length > 0 && entry.method !== 'GET' && entry.method !== 'HEAD'
   if (hasBody) {
-    const text = textBody(bodyOf(entry, showing))
+    const text = textBody(body.bytes)
     if (text !== undefined) lines.push(`  body: ${literal(text)},`)
-    else
-      lines.push(
-        `  body: Uint8Array.from(atob('${base64Of(bodyOf(entry, showing))}'), one => one.charCodeAt(0)),`,
-      )
+    else lines.push(`  body: Uint8Array.from(atob('${base64Of(body.bytes)}'), one => one.charCodeAt(0)),`)
   }
   return lines
 }
 
 function fetchCall(entry: Entry, showing: Showing, baseUrl: string): string {
-  const cut = cutNote(entry)
+  const body = bodyOf(entry, showing)
+  const cut = cutNote(entry, body)
   return [
     ...(cut === '' ? [] : [`// ${cut}`]),
     `const answer = await fetch(${literal(urlOf(entry, showing, baseUrl))}, {`,
-    ...requestInit(entry, showing),
+    ...requestInit(entry, showing, body),
     '})',
     '',
   ].join('\n')
@@ -210,21 +208,25 @@ const RUNNERS: Readonly<Record<'bun-test' | 'vitest' | 'node-test', Runner>> = {
   },
 }
 
-/** A file that runs on its own: it asks the app at APP_URL, otherwise where it was, and expects the same response. */
+/**
+ * Returns a test file that runs by itself: it calls the app at APP_URL, by default at its captured address, and
+ * expects the same response.
+ */
 function testOf(entry: Entry, { imports, is, equals }: Runner, showing: Showing, baseUrl: string): string {
   const path = pathOf(entry, showing)
   const type = headerOf(entry.responseHead, 'content-type')
-  const { bytes, isMasked } = answerOf(entry, showing)
+  const { bytes, hides } = answerOf(entry, showing)
   // A test of a masked body would fail.
   const isWhole =
-    !isMasked && !entry.responseBody.isCut && entry.responseBody.isComplete && entry.method !== 'HEAD'
+    !hides && !entry.responseBody.isCut && entry.responseBody.isComplete && entry.method !== 'HEAD'
   const text = new TextDecoder().decode(bytes)
   const json = isWhole && /json/i.test(type) ? jsonOf(text) : undefined
   const expectations = [is('answer.status', `${entry.status}`)]
   if (type !== '') expectations.push(is("answer.headers.get('content-type')", literal(type)))
   if (json !== undefined) expectations.push(equals('await answer.json()', json))
   else if (isWhole && !text.includes('\ufffd')) expectations.push(is('await answer.text()', literal(text)))
-  const cut = cutNote(entry)
+  const body = bodyOf(entry, showing)
+  const cut = cutNote(entry, body)
   return [
     imports,
     '',
@@ -233,7 +235,7 @@ function testOf(entry: Entry, { imports, is, equals }: Runner, showing: Showing,
     ...(cut === '' ? [] : [`// ${cut}`]),
     `test(${literal(`${entry.method} ${path}`)}, async () => {`,
     `  const answer = await fetch(app + ${literal(path)}, {`,
-    ...requestInit(entry, showing).map(line => `  ${line}`),
+    ...requestInit(entry, showing, body).map(line => `  ${line}`),
     '  })',
     ...expectations.map(line => `  ${line}`),
     '})',
@@ -241,7 +243,7 @@ function testOf(entry: Entry, { imports, is, equals }: Runner, showing: Showing,
   ].join('\n')
 }
 
-/** Returns a JavaScript literal, in characters that show what it says. */
+/** Returns a JavaScript literal, in characters that are visible. */
 function literal(value: unknown): string {
   return JSON.stringify(value).replace(
     /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu,
@@ -260,23 +262,26 @@ function jsonOf(text: string): string | undefined {
 // ── As sent ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 /**
- * Exports HTTP byte for byte: a body in UTF-8 would be another one as text of single bytes. Secrets are left out. A chunked
- * body has a length instead: chunks are not stored.
+ * Exports HTTP byte for byte, with characters as bytes. Secrets are left out. A chunked body gets a length instead,
+ * because chunks are not stored.
  */
 function http(entry: Entry, showing: Showing): Uint8Array {
   const lines = headText(entry.requestHead, showing).split('\r\n')
-  const body = bodyOf(entry, showing)
-  const isMasked = body !== entry.requestBody.bytes
+  const { bytes, hides } = bodyOf(entry, showing)
   const head = lines
-    .filter((line, index) => index === 0 || !(line.includes(MASK) || /^trailer:/i.test(line)))
+    .filter(
+      (line, index) =>
+        index === 0 ||
+        !(line.includes(MASK) || /^trailer:/i.test(line) || (hides && /^content-encoding:/i.test(line))),
+    )
     .map(line =>
-      /^transfer-encoding:/i.test(line) || (isMasked && /^content-length:/i.test(line))
-        ? `Content-Length: ${body.length}`
+      /^transfer-encoding:/i.test(line) || (hides && /^content-length:/i.test(line))
+        ? `Content-Length: ${bytes.length}`
         : line,
     )
     .join('\r\n')
     .replaceAll(MASK, MASK_BYTES)
-  return joined([Buffer.from(head, 'latin1'), body])
+  return joined([Buffer.from(head, 'latin1'), bytes])
 }
 
 // ── HAR 1.2 ──────────────────────────────────────────────────────────────────────────────────────────────────
@@ -284,8 +289,9 @@ function http(entry: Entry, showing: Showing): Uint8Array {
 export function harEntry(entry: Entry, showing: Showing, baseUrl: string): unknown {
   const row = rowOf(entry, showing)
   const url = urlOf(entry, showing, baseUrl)
-  const answer = answerOf(entry, showing).bytes
-  const text = textBody(bodyOf(entry, showing))
+  const { bytes: answer, fault } = answerOf(entry, showing)
+  const body = bodyOf(entry, showing)
+  const text = textBody(body.bytes)
   const list = (head: Uint8Array) => fieldsOf(head, showing).map(({ name, value }) => ({ name, value }))
   const query = URL.canParse(url)
     ? [...new URL(url).searchParams].map(([name, value]) => ({ name, value }))
@@ -307,7 +313,8 @@ export function harEntry(entry: Entry, showing: Showing, baseUrl: string): unkno
       ...(entry.requestBody.keptBytes > 0 && {
         postData: {
           mimeType: headerOf(entry.requestHead, 'content-type'),
-          ...(text === undefined ? { text: base64Of(bodyOf(entry, showing)), encoding: 'base64' } : { text }),
+          ...(text === undefined ? { text: base64Of(body.bytes), encoding: 'base64' } : { text }),
+          ...(body.fault !== undefined && { comment: body.fault }),
         },
       }),
     },
@@ -321,6 +328,7 @@ export function harEntry(entry: Entry, showing: Showing, baseUrl: string): unkno
         size: answer.length,
         mimeType: row.type,
         ...(isText ? { text: answerText } : { text: base64Of(answer), encoding: 'base64' }),
+        ...(fault !== undefined && { comment: fault }),
       },
       redirectURL: headerOf(entry.responseHead, 'location', showing),
       headersSize: entry.responseHead.length,
@@ -345,12 +353,12 @@ export function isFormat(text: string): text is Format {
   return FORMATS.some(format => format === text)
 }
 
-/** Whether anything of it is hidden: worth telling next to the text. */
+/** Whether anything in the text is hidden, which the caller should say next to it. */
 export function hidesSecrets(entry: Entry, { secrets }: Showing): boolean {
   const showing = { secrets, reveals: false }
   return (
-    bodyOf(entry, showing) !== entry.requestBody.bytes ||
-    answerOf(entry, showing).isMasked ||
+    bodyOf(entry, showing).hides ||
+    answerOf(entry, showing).hides ||
     [entry.requestHead, entry.responseHead].some(head => headText(head, showing).includes(MASK))
   )
 }

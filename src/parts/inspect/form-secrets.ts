@@ -1,28 +1,30 @@
-// Fields of forms, of JSON and of queries that are called a secret: their values are masked wherever they are shown, and sent when the
-// request is replayed.
+// Masks secret fields of forms, JSON and queries wherever they are shown, and restores their values for a replay.
 
 import { MASK } from '../../exchange.ts'
 import { latin1 } from '../../http/characters.ts'
 
-/** A field of a form or of JSON: its text, and where its value is in that. */
+/** A field of a form or of JSON: its text, and the position of its value there. */
 interface Piece {
   readonly text: string
   readonly name: string
   readonly from: number
   readonly to: number
+  /** A number, whose mask is a text. */
+  readonly isNumber?: true
 }
 
-/** The mask as a form has it: bytes of UTF-8, each a character. */
+/** The mask in a form: the bytes of UTF-8, one character each. */
 export const MASK_BYTES: string = Buffer.from(MASK).toString('latin1')
 
-/** The same bytes where nothing is hidden. */
+/** Returns the bytes with secret fields masked. The same array if nothing is hidden. */
 export function maskedForm(bytes: Uint8Array, type: string, secrets: ReadonlySet<string>): Uint8Array {
-  return changed(bytes, type, ({ name, text, from, to }) =>
-    secrets.has(name) ? `${text.slice(0, from)}${MASK_BYTES}${text.slice(to)}` : text,
-  )
+  return changed(bytes, type, ({ name, text, from, to, isNumber }) => {
+    const mask = isNumber ? `"${MASK_BYTES}"` : MASK_BYTES
+    return secrets.has(name) ? `${text.slice(0, from)}${mask}${text.slice(to)}` : text
+  })
 }
 
-/** A value that still is the mask stands for the captured one: the n-th of a name for the n-th. */
+/** Replaces each value that is the mask by the captured one: the n-th of a name by the n-th. */
 export function unmaskedForm(edited: Uint8Array, captured: Uint8Array, type: string): Uint8Array {
   const form = piecesOf(captured, type)
   if (form === undefined) return edited
@@ -32,7 +34,9 @@ export function unmaskedForm(edited: Uint8Array, captured: Uint8Array, type: str
     taken.set(name, index + 1)
     const before = form.pieces.filter(piece => piece.name === name)[index]
     if (text.slice(from, to) !== MASK_BYTES || before === undefined) return text
-    return `${text.slice(0, from)}${before.text.slice(before.from, before.to)}${text.slice(to)}`
+    const quotes = before.isNumber ? 1 : 0
+    const value = before.text.slice(before.from, before.to)
+    return `${text.slice(0, from - quotes)}${value}${text.slice(to + quotes)}`
   })
 }
 
@@ -56,7 +60,10 @@ export function unmaskedQueries(edited: string, captured: string): string {
   })
 }
 
-/** Visits each field, also within the values of others, such as `/login?to=/a?token=1`. A changed value ends at `&`, `#` or a blank. */
+/**
+ * Calls `change` for each field, also within values of others, such as `/login?to=/a?token=1`. A value ends at `&`,
+ * `#` or a blank.
+ */
 function changedQueries(text: string, change: (name: string, value: string) => string): string {
   let changed = ''
   let from = 0
@@ -75,7 +82,7 @@ function changedQueries(text: string, change: (name: string, value: string) => s
 
 const VALUE = /[^&#\s]*/y
 
-/** The name of an encoded field, in lower case. */
+/** Returns the name of an encoded field, in lower case. */
 function nameIn(encoded: string): string {
   return [...new URLSearchParams(encoded).keys()][0]?.toLowerCase() ?? ''
 }
@@ -88,6 +95,11 @@ function changed(bytes: Uint8Array, type: string, change: (piece: Piece) => stri
   return Buffer.from(texts.join(form.between), 'latin1')
 }
 
+/** Whether fields are looked for in bodies of this type. */
+export function isForm(type: string): boolean {
+  return piecesOf(new Uint8Array(0), type) !== undefined
+}
+
 function piecesOf(
   bytes: Uint8Array,
   type: string,
@@ -95,7 +107,7 @@ function piecesOf(
   const mime = type.split(';')[0]!.trim().toLowerCase()
   if (mime === 'application/x-www-form-urlencoded')
     return { pieces: latin1(bytes, 0, bytes.length).split('&').map(pairOf), between: '&' }
-  if (/[/+]json$/.test(mime)) return { pieces: membersOf(latin1(bytes, 0, bytes.length)), between: '' }
+  if (/json/.test(mime)) return { pieces: membersOf(latin1(bytes, 0, bytes.length)), between: '' }
   if (mime !== 'multipart/form-data') return undefined
   const [, quoted, plain] = /boundary=(?:"([^"]+)"|([^;\s]+))/i.exec(type) ?? []
   const boundary = quoted ?? plain
@@ -114,10 +126,22 @@ function pairOf(text: string): Piece {
   }
 }
 
-/** A string of JSON, which may be cut, and the colon behind it if it is a name. */
+/** A pattern for a JSON string, which may be truncated, and the colon after it if it is a name. */
 const JSON_STRING = /"([^"\\]*(?:\\.[^"\\]*)*)("|$)(\s*:\s*)?/gs
 
-/** Each ends with a text that has a name; the last one is the rest. Not parsed as a whole: a body may be cut. */
+const NUMBER = /-?\d[\d.eE+-]*/y
+
+/** Returns the name of a member, whose bytes may be escaped, in lower case. */
+function memberName(bytes: string): string {
+  const text = Buffer.from(bytes, 'latin1').toString()
+  try {
+    return (text.includes('\\') ? (JSON.parse(`"${text}"`) as string) : text).toLowerCase()
+  } catch {
+    return text.toLowerCase()
+  }
+}
+
+/** Each ends with a text or a number that has a name; the last one is the rest. Not parsed as a whole: a body may be cut. */
 function membersOf(json: string): Piece[] {
   const pieces: Piece[] = []
   let start = 0
@@ -129,14 +153,22 @@ function membersOf(json: string): Piece[] {
       pieces.push({ text, name: last.name, from: index + 1 - start, to: text.length - quote.length })
       start = end
     }
-    last = colon === undefined ? undefined : { name: content.toLowerCase(), end }
+    last = colon === undefined ? undefined : { name: memberName(content), end }
+    NUMBER.lastIndex = end
+    const [number] = (last && NUMBER.exec(json)) ?? []
+    if (last === undefined || number === undefined) continue
+    const text = json.slice(start, end + number.length)
+    pieces.push({ text, name: last.name, from: end - start, to: text.length, isNumber: true })
+    start = end + number.length
   }
   return [...pieces, { text: json.slice(start), name: '', from: 0, to: 0 }]
 }
 
 function partOf(text: string): Piece {
   const head = text.indexOf('\r\n\r\n')
-  const [, name = ''] = head < 0 ? [] : (/[; ]name="([^"]*)"/i.exec(text.slice(0, head)) ?? [])
+  const [, quoted, plain = ''] =
+    head < 0 ? [] : (/[; ]name=(?:"([^"]*)"|([^;\s]*))/i.exec(text.slice(0, head)) ?? [])
+  const name = Buffer.from(quoted ?? plain, 'latin1').toString()
   const from = head < 0 ? text.length : head + 4
   return { text, name: name.toLowerCase(), from, to: Math.max(from, text.length - 2) }
 }

@@ -1,5 +1,5 @@
-// One connection to an HTTP origin as the capture reads it: pieces wait in a queue, and are framed outside of the path of the
-// bytes, by the same strict parsers that the server uses.
+// The capture of one connection to an HTTP origin. Its pieces wait in a queue, and are parsed apart from the traffic,
+// by the same strict parsers that the server uses.
 
 import { copyOf } from '../../bytes.ts'
 import { TunnelError } from '../../errors.ts'
@@ -11,8 +11,8 @@ import { HEAD_LIMITS, HttpReader } from './http-reader.ts'
 import { Http2Reader, isPreface } from './http2-reader.ts'
 
 /**
- * The number of bytes between two looks at the clock: 4,096 frames of a WebSocket without payload, which take 5 ms. Of a whole
- * read they would hold up everything else of the client for a third of a second.
+ * The number of bytes between two checks of the clock: up to 4,096 WebSocket frames without payload, which take 5 ms.
+ * A whole read of them would delay everything else at the client by a third of a second.
  */
 const PORTION_BYTES = 8_192
 
@@ -22,11 +22,10 @@ export class HttpFlow implements Flow {
   readonly #replayOf: number | undefined
   #queue: Piece[] = []
   #queuedBytes = 0
-  /** The reader. `undefined` if nothing is captured. */
   #reader: HttpReader | Http2Reader | undefined
-  /** Whether the origin spoke last while nothing is captured, so that a request may come next. */
+  /** Whether the origin was the last to send, while nothing is captured, so that a request may come next. */
   #isAnswered = true
-  /** Asks for a connection back that another thread has. */
+  /** Asks another thread for the connection. `undefined` if no thread has it. */
   #stopLoan: (() => void) | undefined
   #closed: { readonly at: number; readonly error: Error | undefined; readonly isCut: boolean } | undefined
 
@@ -45,12 +44,13 @@ export class HttpFlow implements Flow {
   wants(bytes: Uint8Array, start: number, end: number): boolean {
     if (this.#reader !== undefined) return true
     this.#cameBack()
-    // Whether a request is captured is asked for each of them; behind its beginning nothing of such a connection can be read.
+    // The decision to capture is made for each request. After such a beginning, this connection cannot be read.
     if (this.#place.isHttp2 === true && isPreface(bytes, start, end)) {
       this.#reader = new Http2Reader(this.#room, this.#place)
       return true
     }
-    // A new connection, one whose capture fell behind, or one that came back from another thread: from a request on.
+    // A new connection, one whose capture fell behind, or one that another thread returned is read from the next
+    // request on.
     const mayBegin = this.#isAnswered && this.#room.mayCapture(this.#replayOf !== undefined)
     this.#isAnswered = false
     if (!mayBegin || !isRequest(bytes, start, end)) return false
@@ -70,7 +70,7 @@ export class HttpFlow implements Flow {
       this.#queue.length = 0
       return this.passed(TO_APP, count)
     }
-    // The socket may have taken nothing: the piece is empty then.
+    // The socket may have taken nothing; then the piece is empty.
     piece.bytes = copyOf(bytes, start, end)
     this.#queued(count)
   }
@@ -95,7 +95,7 @@ export class HttpFlow implements Flow {
 
   unseenBytes(way: Way): number {
     const isWaiting = this.#queue.some(piece => piece.bytes !== undefined)
-    // Beyond a capture nothing needs to be seen; while lanes are off, bulk is spliced.
+    // Without a capture, no bytes need to be seen; large transfers are then spliced.
     if (this.#reader === undefined) return isWaiting ? 0 : Number.POSITIVE_INFINITY
     return isWaiting ? 0 : this.#reader.unseenBytes(way)
   }
@@ -108,11 +108,11 @@ export class HttpFlow implements Flow {
   lent(stop: () => void): void {
     this.#stopLoan = stop
     this.#room.lent.add(this)
-    // The rest of another thread is known only to begin with a request.
+    // After another thread had the connection, only the beginning of a request has a known meaning.
     this.#isAnswered = true
   }
 
-  /** Captures again: the connection is to come back. */
+  /** Captures again, and asks for the connection back. */
   recall(): void {
     const stop = this.#stopLoan
     this.#cameBack()
@@ -150,7 +150,7 @@ export class HttpFlow implements Flow {
 
   // ── Outside of it ──────────────────────────────────────────────────────────────────────────────────────────
 
-  /** Reads what waits. `false`: there is more, and no time left. */
+  /** Reads the waiting bytes. Returns `false` if there are more and no time is left. */
   read(deadline: number): boolean {
     const queue = this.#queue
     let index = 0
@@ -182,7 +182,7 @@ export class HttpFlow implements Flow {
     return true
   }
 
-  /** Stops capturing: too many requests, or bytes that are not HTTP. */
+  /** Stops capturing: there are too many requests, or the bytes are not HTTP. */
   #stopReading(): void {
     const [last] = this.#queue.slice(-1)
     this.#isAnswered = last?.way === FROM_APP
@@ -192,7 +192,7 @@ export class HttpFlow implements Flow {
 
 const head = new RequestHead()
 
-/** Whether a whole request head begins here. */
+/** Whether a complete request head begins here. */
 function isRequest(bytes: Uint8Array, start: number, end: number): boolean {
   head.reset()
   return parseRequestHead(head, bytes, start, end, HEAD_LIMITS) > 0

@@ -1,4 +1,4 @@
-// Frames what passes on one HTTP connection into entries: requests and their responses, in turn.
+// Turns the bytes of one HTTP connection into entries: requests and their responses, in order.
 
 import { copyOf } from '../../bytes.ts'
 import type { ErrorCode } from '../../errors.ts'
@@ -13,7 +13,7 @@ import { FROM_APP, TO_APP, type Way } from './flow.ts'
 import { EventsReader } from './frames/events.ts'
 import { agreedDeflate, type FoundFrame, WebSocketReader } from './frames/websocket.ts'
 
-/** The server has bounds of its own in front; an origin is the user's own app. */
+/** The limits of heads. The server has limits of its own in front, and an origin is the user's own app. */
 export const HEAD_LIMITS = {
   maxHeadBytes: 1_048_576,
   maxHeaderCount: 10_000,
@@ -23,9 +23,9 @@ export const HEAD_LIMITS = {
 
 /** The maximum number of stored interim responses of one request. */
 const MAX_INTERIM = 32
-/** Bytes behind an upgrade request that wait for its response. */
+/** The bytes after an upgrade request that may wait for its response. */
 const MAX_EARLY_BYTES = 65_536
-/** A response that goes on is shown again this often. */
+/** The time in milliseconds between updates of a response in progress. */
 const SHOWN_EVERY_MS = 500
 
 interface Direction<Reader extends RequestReader | ResponseReader> {
@@ -45,15 +45,14 @@ export class HttpReader {
   /** The entries whose responses are incomplete, in order. */
   readonly #waiting: Entry[] = []
   #upgrade: { readonly entry: Entry; early: Uint8Array[]; earlyBytes: number } | undefined
-  /** The readers of each direction after a 101. */
+  /** The readers of both directions after a 101. */
   #switched:
     | { readonly entry: Entry; readonly readers?: readonly [WebSocketReader, WebSocketReader] }
     | undefined
   #events: EventsReader | undefined
   #shownAt = 0
-  /** The time of the bytes that are read now. */
   #now = 0
-  /** The next request is not to be captured, or what came is not HTTP. */
+  /** Whether reading has ended: the next request is not captured, or the bytes are not HTTP. */
   isOver = false
 
   constructor(room: Capture, place: Place, replayOf: number | undefined) {
@@ -139,7 +138,7 @@ export class HttpReader {
     entry.requestTrailers = this.#takeTrailers(TO_APP)
     this.#room.store.grew(entry, entry.requestTrailers.length)
     this.#room.requestEnded(entry)
-    // The response came before the last byte of the request did.
+    // The response ended before the last byte of the request.
     if (entry.endMark !== undefined) this.#finish(entry)
   }
 
@@ -157,7 +156,7 @@ export class HttpReader {
         continue
       }
       const [entry] = this.#waiting
-      // A response without a request: a connection that says 408 before it closes.
+      // A response without a request, such as the 408 of a connection that closes.
       if (entry === undefined || entry.endMark !== undefined) return this.lose(at)
       entry.responseStartMark ??= at
       from = reader.readHead(bytes, from, bytes.length, HEAD_LIMITS, entry.method)
@@ -219,12 +218,12 @@ export class HttpReader {
     direction.kept = kept
   }
 
-  /** The lines of the trailers of a body that is complete, each with its line end. */
+  /** Returns the trailer lines of a complete body, each with its line end. */
   #takeTrailers(way: Way): Uint8Array {
     const direction = this.#directions[way]
     const { tail } = direction
     direction.tail = NOTHING
-    // A blank line is behind them.
+    // The blank line comes after them.
     return tail.length > 2 ? tail.subarray(0, tail.length - 2) : NOTHING
   }
 
@@ -238,10 +237,10 @@ export class HttpReader {
     if (way === FROM_APP) this.#events?.take(bytes, start, end)
   }
 
-  /** Bytes of a body whose length is known and of which enough is kept. */
+  /** Returns the number of bytes of a body with known length that need not be seen, because enough is stored. */
   unseenBytes(way: Way): number {
     const { reader, kept } = this.#directions[way]
-    // The last byte is seen: what ends there is done in one place. Without a known length none are left.
+    // The last byte is always seen, because ends are handled in one place. Without a known length, none pass unseen.
     return kept?.isCut === true && this.#events === undefined ? Math.max(0, reader.body.leftBytes - 1) : 0
   }
 
@@ -268,7 +267,7 @@ export class HttpReader {
     if (upgrade.earlyBytes > MAX_EARLY_BYTES) this.lose(at)
   }
 
-  /** The app did not switch: what came behind the request is another one. */
+  /** Called when the app refused the upgrade: bytes after the request are another one. */
   #leaveUpgrade(at: number): void {
     const early = this.#upgrade?.early ?? []
     this.#upgrade = undefined
@@ -344,7 +343,7 @@ export class HttpReader {
     }
   }
 
-  /** The app's response is invalid, and the server refuses it as well. */
+  /** Ends an entry whose response is invalid, and which the server refuses too. */
   #loseAnswer(fault: string, at: number): void {
     const [entry] = this.#waiting
     if (entry !== undefined) {
@@ -354,7 +353,7 @@ export class HttpReader {
     this.lose(at)
   }
 
-  /** Bytes are missing, or cannot be read: what goes on is not seen any more. */
+  /** Stops reading, because bytes are missing or cannot be parsed. */
   lose(at: number): void {
     this.isOver = true
     this.#upgrade = undefined
@@ -372,14 +371,17 @@ function valuesOf(head: ResponseHead, name: string): string[] {
   return head.headerList().flatMap(([one, value]) => (one.toLowerCase() === name ? [value] : []))
 }
 
-/** A visitor does not know the proof; and who learns it from the app can hide no more than this one request. */
+/**
+ * Whether the request is the server's probe. A visitor does not know the proof; an app that reveals it hides no more
+ * than such requests.
+ */
 function isProbe(head: RequestHead, { serverProbe }: Place, replayOf: number | undefined): boolean {
   if (serverProbe === undefined || replayOf !== undefined || head.method !== 'HEAD' || head.target !== '/')
     return false
   return head.header(PROBE_HEADER) === serverProbe
 }
 
-/** Returns the visitor as the server wrote it: the first of X-Forwarded-For. */
+/** Returns the visitor's address as the server wrote it: the first in X-Forwarded-For. */
 function visitorOf(head: RequestHead): string | undefined {
   return head.header('x-forwarded-for')?.split(',')[0]?.trim() || undefined
 }

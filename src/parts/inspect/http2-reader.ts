@@ -1,4 +1,4 @@
-// Frames what passes on one connection of HTTP/2 into entries: each stream is read as the HTTP/1.1 text of its messages.
+// Turns the frames of one HTTP/2 connection into entries: each stream is read as HTTP/1.1 text.
 
 import { copyOf } from '../../bytes.ts'
 import type { TunnelError } from '../../errors.ts'
@@ -15,18 +15,18 @@ import type { Place } from './entry.ts'
 import { FROM_APP, TO_APP, type Way } from './flow.ts'
 import { HEAD_LIMITS, HttpReader } from './http-reader.ts'
 
-/** Streams that are followed at once: as many as the server opens. Of one that comes beyond nothing is captured. */
+/** The number of streams followed at once: as many as the server opens. Further ones are not captured. */
 export const MAX_STREAMS = 100
-/** The server bounds heads before they come here. */
+/** A large number, because the server limits heads before they come here. */
 const MAX_CONTINUATIONS = 1_024
-/** The room for the lines of an upgrade. */
+/** The size of an upgrade's lines. */
 const UPGRADE_BYTES = 256
-/** Stands for the key of a WebSocket, which HTTP/2 does not have. */
+/** A placeholder for the key of a WebSocket, which HTTP/2 does not have. */
 const KEY = 'AAAAAAAAAAAAAAAAAAAAAA=='
 const LAST_CHUNK = ascii('0\r\n\r\n')
 const CRLF = ascii('\r\n')
 
-/** A message in each direction, as text for a reader. */
+/** The text of a stream's two messages, for a reader. */
 interface Exchange {
   readonly reader: HttpReader
   method: string
@@ -42,7 +42,6 @@ export class Http2Reader {
   readonly #exchanges = new Map<number, Exchange>()
   readonly #decoders: readonly [FrameDecoder, FrameDecoder]
   #at = 0
-  /** Whether the bytes are not HTTP/2. */
   isOver = false
 
   constructor(room: Capture, place: Place) {
@@ -135,7 +134,7 @@ export class Http2Reader {
       hasEnded: [isLast, false],
     }
     exchange.reader.take(TO_APP, text.subarray(0, end), this.#at)
-    // Not this one: too many requests at the moment.
+    // This one is not captured, because there are too many requests.
     if (!exchange.reader.isOver) this.#exchanges.set(stream, exchange)
   }
 

@@ -1,4 +1,4 @@
-// Page and API of an inspector, on the loopback addresses, and the file by which commands find them.
+// The page and API of an inspector on the loopback addresses, and the file by which commands find them.
 
 import { TunnelError } from '../../errors.ts'
 import { HandlerConnection } from '../../handler/connection.ts'
@@ -8,13 +8,13 @@ import { InspectApi } from './api.ts'
 import { announce } from './discovery.ts'
 import type { Inspector, InspectorServer } from './inspector.ts'
 
-/** The limits of request heads of the API: a filter and a token. */
+/** The limits of heads of API requests, which contain a filter and a token. */
 const HEAD_LIMITS = { maxHeadBytes: 32_768, maxHeaderCount: 100, maxTargetBytes: 8_192 }
 
-/** The number of ports after the first that are tried: a machine with more clients than that gets any free one. */
+/** The number of ports tried after the first. If all are in use, any free one is taken. */
 const MAX_NEXT_PORTS = 20
 
-/** Rejects with `PORT_IN_USE` where one port alone will do. */
+/** Opens the page and API. Rejects with `PORT_IN_USE` if only one port was allowed. */
 export async function openInspector(
   inspector: Inspector,
   port: number | { readonly first: number },

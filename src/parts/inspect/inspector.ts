@@ -1,4 +1,4 @@
-// The inspector of one client: its store, and the access to it. Loaded when a client with `inspect` connects.
+// The inspector of one client: its store, and access to it. Loaded when a client with `inspect` connects.
 
 import type { Origin } from '../../client/origins/origin.ts'
 import { TunnelError } from '../../errors.ts'
@@ -21,21 +21,20 @@ import type { StoreFile } from './store-file.ts'
 import { partOf, rowOf } from './view.ts'
 import { Slices } from './wait.ts'
 
-/** A tunnel of the client in the inspector. */
 export interface Inspected {
   readonly kind: TunnelKind
-  /** The name as granted last; before that the wished one. */
+  /** The name that was last granted; before that, the requested one. */
   tunnel: string
   url: string
-  /** The value of the header by which the server marks its probes of the app. */
+  /** The value of the header with which the server marks its probes. */
   serverProbe: string | undefined
   readonly service: string
   readonly webhooks: readonly VerifySettings[]
-  /** The origins by label, without a tap: for replays. */
+  /** The origins by label, without a tap, for replays. */
   readonly origins: ReadonlyMap<string, Origin>
 }
 
-/** A running page and API. */
+/** An open page and API. */
 export interface InspectorServer {
   /** The URL, such as `http://127.0.0.1:4040`. */
   readonly url: string
@@ -45,7 +44,7 @@ export interface InspectorServer {
 
 export class Inspector extends Events<{ closed: undefined; failed: TunnelError }> {
   readonly settings: InspectSettings
-  /** Shows no secrets. */
+  /** Shows everything except secrets. */
   readonly masked: Showing
   readonly store: ExchangeStore
   readonly capture: Capture
@@ -74,7 +73,7 @@ export class Inspector extends Events<{ closed: undefined; failed: TunnelError }
     this.reports = new Reports(this.store, this.capture)
   }
 
-  /** Opens page and API, unless the options say not to. Rejects with `PORT_IN_USE` and `STORE_FAILED`. */
+  /** Opens the page and API, unless the options turn them off. Rejects with `PORT_IN_USE` and `STORE_FAILED`. */
   async open(): Promise<void> {
     this.isClosed = false
     await this.#openFile()
@@ -90,7 +89,7 @@ export class Inspector extends Events<{ closed: undefined; failed: TunnelError }
     this.#file = await Loaded.open(path, this.store, error => this.emit('failed', error))
   }
 
-  /** The URL with the token behind `#`. `undefined` without a page. */
+  /** The URL with the token after `#`. `undefined` without a page. */
   get url(): string | undefined {
     return this.#server && `${this.#server.url}/#${this.#server.token}`
   }
@@ -99,7 +98,7 @@ export class Inspector extends Events<{ closed: undefined; failed: TunnelError }
     return filter.matches(rowOf(entry, this.masked), part => partOf(entry, part, this.masked))
   }
 
-  /** Yields the entries that match the filter. Bodies take time: what visitors send goes between. */
+  /** Yields the entries that match the filter. Searching bodies takes time, so traffic is handled in between. */
   async *matching(filter: Filter, entries: Iterable<Entry>, signal: AbortSignal): AsyncGenerator<Entry> {
     const slices = new Slices()
     for (const entry of entries) {
@@ -110,8 +109,8 @@ export class Inspector extends Events<{ closed: undefined; failed: TunnelError }
   }
 
   /**
-   * Sends a request again to the origin that it went to; `resign` as `ReplayRequest` has it. Rejects with `REPLAY_IMPOSSIBLE`, `BODY_TRUNCATED`, or what a dial to the
-   * origin rejects with.
+   * Sends a request again to the origin that it went to; `resign` is as in `ReplayRequest`. Rejects with
+   * `REPLAY_IMPOSSIBLE`, `BODY_TRUNCATED`, or the error of a dial to the origin.
    */
   async replay(entry: Entry, edit?: Edit, resign?: boolean): Promise<Entry> {
     const bytes = replayBytes(entry, edit, this.#signerOf(entry, edit, resign))
@@ -124,13 +123,13 @@ export class Inspector extends Events<{ closed: undefined; failed: TunnelError }
     return await sendAgain(this.capture, entry, origin, bytes)
   }
 
-  /** Returns the URL of the service, as the client reaches it, for exports. */
+  /** Returns the URL at which the client reaches the service, for exports. */
   urlOf(entry: Entry): string {
     const origin = this.#inspectedOf(entry)?.origins.get(entry.place.service)
     return origin?.url ?? `http://${entry.place.service || 'localhost'}`
   }
 
-  /** The signature of a webhook. */
+  /** Checks the signature of a webhook. */
   #check(entry: Entry): void {
     const verify = this.#webhookAt(entry, entry.path)
     if (verify === undefined) return
@@ -151,13 +150,12 @@ export class Inspector extends Events<{ closed: undefined; failed: TunnelError }
     const secret = verify?.secrets[0]
     if (resign === true && secret === undefined)
       throw new TunnelError('REPLAY_IMPOSSIBLE', 'It is no webhook whose secret this client has (verify).')
-    // A webhook that was refused for its signature fails again, unless a new signature is wanted.
+    // A webhook whose signature was invalid stays invalid, unless the user asks for a new signature.
     const isWanted = resign ?? entry.verified?.isValid === true
     if (!isWanted || verify === undefined || secret === undefined) return undefined
     return request => signed(verify.provider, request, { secret, now: Math.floor(Date.now() / 1_000) })
   }
 
-  /** Returns the webhook settings for this path. `undefined` for none. */
   #webhookAt(entry: Entry, path: string): VerifySettings | undefined {
     return this.#inspectedOf(entry)?.webhooks.find(one => one.matches(path))
   }
@@ -194,7 +192,7 @@ export class Inspector extends Events<{ closed: undefined; failed: TunnelError }
     }
   }
 
-  /** Closes page and API; stored entries stay for the next connection of the client. */
+  /** Closes the page and API. Stored entries stay for the next connection of the client. */
   close(): void {
     this.capture.close()
     this.isClosed = true

@@ -34,7 +34,7 @@ class Inspection implements Part {
     this.#client = client
   }
 
-  /** No more reports than it captures requests. */
+  /** The number of reports per second, as many as the captured requests. */
   get reportRate(): number {
     return this.#settings.rate
   }
@@ -47,7 +47,7 @@ class Inspection implements Part {
     return this.#inspector?.url
   }
 
-  /** Connections to the origins of this tunnel are seen from now on. */
+  /** Puts a tap on the origins of this tunnel. */
   follow({ kind, name, origin, options }: TunnelSettings): TunnelPart {
     const origins = new Map<string, Origin>()
     const inspected: Inspected = {

@@ -1,11 +1,12 @@
-// JSON in its original text: numbers with every digit, names in their order, with repeats. JSON.parse keeps none of it.
+// JSON in its original text: numbers with every digit, names in order and with repeats. JSON.parse keeps none of
+// this.
 
-/** A value. `raw`: its text; of an array or an object empty. */
+/** A value. `raw`: its text; empty for an array or an object. */
 export interface JsonNode {
   readonly kind: 'object' | 'array' | 'string' | 'number' | 'literal'
   readonly raw: string
   readonly entries: readonly JsonEntry[]
-  /** The text ended before it did. */
+  /** Whether the text ended before the value did. */
   readonly isCut: boolean
 }
 
@@ -16,23 +17,19 @@ export interface JsonEntry {
 }
 
 export interface JsonFault {
-  /** The index of the character. */
   readonly at: number
-  /** A comma, a value, … */
+  /** What was expected there: a comma, a value, … */
   readonly expected: string
 }
 
 interface Open {
   readonly node: { -readonly [Key in keyof JsonNode]: JsonNode[Key] } & { readonly entries: JsonEntry[] }
   name: string | undefined
-  /** The tokens that may come now. */
+  /** The tokens that may come next. */
   wants: 'value' | 'value or end' | 'name' | 'name or end' | 'colon' | 'comma or end'
 }
 
-/**
- * Parses JSON without recursion. `mayBeCut`: a truncated text also gives a tree. Deep nesting is harmless, because nothing
- * here calls itself.
- */
+/** Parses JSON without recursion, so deep nesting is harmless. `mayBeCut`: a truncated text also gives a tree. */
 export function parseJson(text: string, mayBeCut = false): JsonNode | JsonFault {
   const open: Open[] = []
   let root: JsonNode | undefined
@@ -115,12 +112,12 @@ export function isJsonFault(one: JsonNode | JsonFault): one is JsonFault {
   return 'expected' in one
 }
 
-/** Returns the text with a line for each value, every token unchanged. `undefined` if it is not JSON. */
+/** Returns the text with a line for each value, and every token unchanged. `undefined` if it is not JSON. */
 export function formatJson(text: string): string | undefined {
   const root = parseJson(text)
   if (isJsonFault(root)) return undefined
   const lines: string[] = []
-  /** Arrays and objects that are open, and the next entry of each. */
+  /** The open arrays and objects, and the next entry of each. */
   const open: { readonly node: JsonNode; next: number; readonly after: string }[] = []
   const begin = (node: JsonNode, before: string, after: string): void => {
     const pad = '  '.repeat(open.length)
@@ -147,7 +144,10 @@ export function formatJson(text: string): string | undefined {
 }
 
 export interface Token {
-  /** A sign stands for itself; `bad`: this is none, or only the begin of one when it reaches to the end of the text. */
+  /**
+   * The kind: a sign, a literal, or `bad` for an invalid token, which may be the beginning of a valid one at the end
+   * of the text.
+   */
   readonly kind: '{' | '}' | '[' | ']' | ',' | ':' | 'string' | 'number' | 'literal' | 'end' | 'bad'
   readonly from: number
   /** The index after its last character. */
@@ -170,7 +170,7 @@ export function tokenAt(text: string, at: number): Token {
   if (first === '"') return stringAt(text, from)
   const number = endOf(NUMBER, text, from)
   if (number > from) {
-    // 1.5e at the end of a text that was cut: a number whose rest is missing.
+    // 1.5e at the end of a truncated text: a number whose rest is missing.
     const rest = text.slice(number, number + 4)
     const isHalf = /^(?:\.|[eE][+-]?)$/.test(rest) && number + rest.length === text.length
     return isHalf ? { kind: 'bad', from, to: text.length } : { kind: 'number', from, to: number }
@@ -179,7 +179,9 @@ export function tokenAt(text: string, at: number): Token {
   return { kind: WORDS.has(text.slice(from, to)) ? 'literal' : 'bad', from, to }
 }
 
-/** No pattern: one with a choice for each character needs a stack as deep as a string is long. */
+/**
+ * Reads a string without a pattern: one with a choice for each character needs a stack as deep as the string is long.
+ */
 function stringAt(text: string, from: number): Token {
   for (let at = from + 1; at < text.length; at++) {
     const code = text.charCodeAt(at)
@@ -193,7 +195,7 @@ function stringAt(text: string, from: number): Token {
   return { kind: 'bad', from, to: text.length }
 }
 
-/** Returns where the pattern that begins at `at` ends; `at` if it does not match. */
+/** Returns where the match that begins at `at` ends; `at` if the pattern does not match. */
 function endOf(pattern: RegExp, text: string, at: number): number {
   pattern.lastIndex = at
   return pattern.test(text) ? pattern.lastIndex : at

@@ -1,4 +1,4 @@
-// The page of the inspector: one file without anything to fetch but its own API.
+// The page of the inspector: one file that only uses its own API.
 
 /** The page as one file, with its policy. */
 export interface InspectorPage {
@@ -15,7 +15,7 @@ export async function loadPage(): Promise<InspectorPage> {
     `script-src '${scriptHash}'`,
     `style-src '${styleHash}'`,
     "connect-src 'self'",
-    // Captured pictures, and the mark of the page.
+    // Captured images, and the favicon of the page.
     'img-src blob: data:',
     "frame-ancestors 'none'",
     "base-uri 'none'",

@@ -1,8 +1,8 @@
-// The reading side of an inspector for programs: exchanges as they end, and the wait for one.
+// The inspector for programs: yields exchanges as they end, and waits for one.
 
 import type { Watched } from '../../client/contracts/part.ts'
 import type { Exchange, SeenMessage, WaitOptions } from '../../client/contracts/watching.ts'
-import { TunnelError } from '../../errors.ts'
+import { optionInvalid, TunnelError } from '../../errors.ts'
 import { filterOf } from './api.ts'
 import { contentOf, textOfContent } from './content.ts'
 import type { Entry } from './entry.ts'
@@ -12,7 +12,7 @@ import { rowOf } from './view.ts'
 import { MAX_WAIT_MS, waitForExchange } from './wait.ts'
 
 const DEFAULT_TIMEOUT_MS = 30_000
-/** The maximum number of other requests that the message of a failed wait names. */
+/** The maximum number of other requests in the message of a failed wait. */
 const MAX_NAMED = 5
 
 /** Yields exchanges until the inspector or the tunnel closes. */
@@ -24,7 +24,10 @@ export async function* exchangesOf(
   capture.flush()
   const isOurs = (entry: Entry) =>
     !entry.isProbe && (tunnel() === undefined || entry.place.tunnel === tunnel())
-  /** Ids, so that what waits here holds no memory beyond the store's. Bound: as many as the store keeps. */
+  /**
+   * The ids of waiting exchanges, which use no memory beyond the store's. There are at most as many as the store
+   * keeps.
+   */
   const waiting = [...store.entries()].filter(one => one.state !== 'open' && isOurs(one)).map(({ id }) => id)
   let wake = () => {}
   const stops = [
@@ -64,7 +67,7 @@ export async function waitFor(
   { timeout = DEFAULT_TIMEOUT_MS, fresh = false, signal }: WaitOptions = {},
 ): Promise<Exchange> {
   if (!(timeout >= 1 && timeout <= MAX_WAIT_MS))
-    throw new TunnelError('OPTION_INVALID', `timeout must be from 1 to ${MAX_WAIT_MS} ms, not ${timeout}.`)
+    throw optionInvalid(`timeout must be from 1 to ${MAX_WAIT_MS} ms, not ${timeout}.`)
   const filter = filterOf(text)
   const key = `${tunnel() ?? ''} ${text}`
   const takes = (entry: Entry) => {

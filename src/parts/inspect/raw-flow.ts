@@ -1,11 +1,12 @@
-// One connection of a TCP or TLS tunnel, or one flow of a UDP tunnel: a row with its bytes counted. Nothing of them is kept.
+// One connection of a TCP or TLS tunnel, or one flow of a UDP tunnel: a row with its byte counts. Its content is not
+// stored.
 
 import { TunnelError } from '../../errors.ts'
 import type { Entry } from './entry.ts'
 import { type Flow, FROM_APP, type Piece, TO_APP, type Way } from './flow.ts'
 import type { ExchangeStore } from './store.ts'
 
-/** A row that only grows is shown again this often. */
+/** The time in milliseconds between updates of a row that only grows. */
 const SHOWN_EVERY_MS = 500
 
 export class RawFlow implements Flow {

@@ -1,24 +1,25 @@
-// Sends a captured request again: to the origin that it went to, and nowhere else. Redirects are responses like any other.
+// Sends a captured request again, only to the origin that it went to. Redirects are responses like any other.
 
 import type { Origin } from '../../client/origins/origin.ts'
-import { TunnelError } from '../../errors.ts'
+import { optionInvalid, TunnelError } from '../../errors.ts'
 import { type Edit, MASK } from '../../exchange.ts'
 import { ascii, joined, latin1 } from '../../http/characters.ts'
 import { RequestHead, readWhole } from '../../http/head.ts'
 import type { SignatureHeaders, Signed } from '../../signatures/signatures.ts'
 import type { Socket, SocketHandler } from '../../socket.ts'
 import type { Capture } from './capture.ts'
+import { contentOf } from './content.ts'
 import type { Entry } from './entry.ts'
 import { unmaskedForm, unmaskedQueries } from './form-secrets.ts'
 import { fieldsOf, headerOf } from './secrets.ts'
 import { whyNotReplayable } from './view.ts'
 
-/** The longest wait for the end of a response. A stream that goes on is cut then; what came of it is kept. */
+/** The longest wait in milliseconds for the end of a response. A stream is then cut, and the part so far is stored. */
 const ANSWER_TIMEOUT_MS = 60_000
 
 export type Signer = (request: Signed) => SignatureHeaders
 
-/** Lines that belong to one connection, or follow from the body. */
+/** The headers that belong to one connection, or follow from the body. */
 const FRAMING = new Set([
   'content-length',
   'transfer-encoding',
@@ -30,13 +31,13 @@ const FRAMING = new Set([
 ])
 
 /**
- * The bytes of a request to send again. Throws `REPLAY_IMPOSSIBLE` or `BODY_TRUNCATED`, and `OPTION_INVALID` for an edit that makes no
- * request.
+ * Returns the bytes of a request to send again. Throws `REPLAY_IMPOSSIBLE` or `BODY_TRUNCATED`, and `OPTION_INVALID`
+ * for an invalid edit.
  */
 export function replayBytes(entry: Entry, edit: Edit = {}, sign?: Signer): Uint8Array {
   const code = whyNotReplayable(entry)
   const isNewBody = edit.body !== undefined || edit.bodyBase64 !== undefined
-  // A body that was cut is of no concern when another one is sent.
+  // A truncated body does not matter if another one is sent.
   if (code !== undefined && !(code === 'BODY_TRUNCATED' && isNewBody)) throw new TunnelError(code)
   const captured = latin1(entry.requestHead, 0, entry.requestHead.length).split('\r\n')
   const [method, target] = [edit.method ?? entry.method, unmaskedQueries(edit.path ?? entry.path, entry.path)]
@@ -45,11 +46,13 @@ export function replayBytes(entry: Entry, edit: Edit = {}, sign?: Signer): Uint8
   const fields = edit.fields === undefined ? captured.slice(1, -2) : editedFields(entry, edit.fields)
   const signature = Object.entries(sign?.(signedBy(fields, body)) ?? {})
   const isReplaced = (line: string) => signature.some(([name]) => name === nameOf(line))
-  // These headers belong to the captured body.
+  // The trailers belong to the captured body.
   const trailers = isNewBody ? new Uint8Array(0) : entry.requestTrailers
   const hasTrailers = trailers.length > 0
   const kept = fields.filter(line => {
     const name = nameOf(line)
+    // Edited text has no coding.
+    if (edit.body !== undefined && name === 'content-encoding') return false
     return !isReplaced(line) && (!FRAMING.has(name) || (hasTrailers && name === 'trailer'))
   })
   for (const [name, value] of signature) kept.push(`${name}: ${value}`)
@@ -57,7 +60,7 @@ export function replayBytes(entry: Entry, edit: Edit = {}, sign?: Signer): Uint8
   if (hasTrailers) kept.push('Transfer-Encoding: chunked')
   else if (body.length > 0 || hadLength || !/^(?:GET|HEAD|DELETE|OPTIONS)$/.test(method))
     kept.push(`Content-Length: ${body.length}`)
-  // One exchange for each connection: its end is then certain.
+  // One exchange per connection, whose end is then certain.
   kept.push('Connection: close')
   const text = `${method} ${target} ${version}\r\n${kept.join('\r\n')}\r\n\r\n`
   const head = Buffer.from(text, 'latin1')
@@ -65,14 +68,13 @@ export function replayBytes(entry: Entry, edit: Edit = {}, sign?: Signer): Uint8
   const isRequest =
     !/[^\0-\xff]/.test(text) &&
     readWhole(parsed, head) &&
-    // A line end, or a colon in a name, makes lines that the edit does not show.
+    // A line end, or a colon in a name, would make lines that the edit does not show.
     parsed.method === method &&
     parsed.target === target &&
     parsed.headerList().length === kept.length &&
     (edit.fields ?? []).every(({ name }) => !/[:\r\n]/.test(name))
   if (!isRequest)
-    throw new TunnelError(
-      'OPTION_INVALID',
+    throw optionInvalid(
       'The edited method, path and fields make no HTTP request. Fields need a Host, names without spaces and values without line ends.',
     )
   if (!hasTrailers) return joined([head, body])
@@ -90,7 +92,7 @@ function signedBy(fields: readonly string[], body: Uint8Array): Signed {
   }
 }
 
-/** A captured request, for its signature. */
+/** Returns a captured request in the form for its signature. */
 export function signedOf(entry: Entry): Signed {
   const text = latin1(entry.requestHead, 0, entry.requestHead.length)
   return signedBy(text.split('\r\n').slice(1, -2), entry.requestBody.bytes)
@@ -102,10 +104,11 @@ function nameOf(line: string): string {
 
 function editedBody(entry: Entry, { body, bodyBase64 }: Edit): Uint8Array {
   const edited = bodyBase64 === undefined ? new TextEncoder().encode(body) : Buffer.from(bodyBase64, 'base64')
-  return unmaskedForm(edited, entry.requestBody.bytes, headerOf(entry.requestHead, 'content-type'))
+  const captured = contentOf(entry, 'request', true).bytes
+  return unmaskedForm(edited, captured, headerOf(entry.requestHead, 'content-type'))
 }
 
-/** A value that still is the mask stands for the captured one: the n-th of a name for the n-th. */
+/** Replaces each value that is the mask by the captured one: the n-th of a name by the n-th. */
 function editedFields(entry: Entry, fields: NonNullable<Edit['fields']>): string[] {
   const captured = fieldsOf(entry.requestHead, { secrets: new Set(), reveals: true })
   const taken = new Map<string, number>()
@@ -120,7 +123,7 @@ function editedFields(entry: Entry, fields: NonNullable<Edit['fields']>): string
   })
 }
 
-/** Sends it and resolves with its entry, once that is over. Rejects when the origin cannot be reached. */
+/** Sends a request and resolves with its entry, once it is over. Rejects if the origin cannot be reached. */
 export async function sendAgain(
   capture: Capture,
   original: Entry,

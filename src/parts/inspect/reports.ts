@@ -1,5 +1,4 @@
-// The facts about exchanges that only the server knows, added to the entries that the capture made: refusals, codes, and who
-// the visitor is.
+// Adds facts that only the server knows to captured entries: refusals, codes, and the visitor.
 
 import type { RequestSeen, ResponseSeen, VisitorGone, VisitorSeen } from '../../client/carriers/connection.ts'
 import { ERRORS, type ErrorCode } from '../../errors.ts'
@@ -7,7 +6,7 @@ import type { Capture } from './capture.ts'
 import type { Entry } from './entry.ts'
 import type { ExchangeStore } from './store.ts'
 
-/** Reports without an entry, and entries without the end of their report, of each kind. */
+/** The maximum number of reports without an entry, and of entries without the end of their report, of each kind. */
 const MAX_WAITING = 2_000
 
 const MAX_PATH_CHARS = 8_192
@@ -15,13 +14,16 @@ const MAX_PATH_CHARS = 8_192
 export class Reports {
   readonly #store: ExchangeStore
   readonly #capture: Capture
-  /** The reports without bytes yet, by the request, the oldest first. */
+  /** The reports without captured bytes, by the request, the oldest first. */
   readonly #unmatched = new Map<string, RequestSeen[]>()
   readonly #entries = new Map<number, Entry>()
   readonly #reported = new Map<number, { readonly report: RequestSeen; readonly at: number }>()
-  /** Visitors whose connection to the origin has not begun yet, by tunnel. */
+  /** The visitors whose connection to the origin has not begun, by tunnel. */
   readonly #visitors = new Map<string, VisitorSeen[]>()
-  /** Connections whose visitor is not known yet, by tunnel: the server tells it right behind the OPEN, in the same order. */
+  /**
+   * The connections whose visitor is unknown, by tunnel. The server reports it right after the OPEN, in the same
+   * order.
+   */
   readonly #connections = new Map<string, Entry[]>()
 
   constructor(store: ExchangeStore, capture: Capture) {
@@ -40,7 +42,7 @@ export class Reports {
     this.#capture.sampler.saw(begun, performance.now())
   }
 
-  /** The capture has the head of a request, or a raw connection. */
+  /** Called when the capture has the head of a request, or a raw connection. */
   began(entry: Entry): void {
     const { tunnel } = entry.place
     // The server does not report flows.
@@ -61,7 +63,7 @@ export class Reports {
 
   /** Called when the exchange is over at the server. */
   responded(report: ResponseSeen): string | undefined {
-    // Its bytes that are here are read first, so that its entry is known.
+    // Its bytes are read first, so that its entry is known.
     this.#capture.flush()
     const reported = this.#reported.get(report.id)
     this.#reported.delete(report.id)
@@ -80,7 +82,7 @@ export class Reports {
   #add(entry: Entry, { error, status, reason }: ResponseSeen): void {
     if (error === undefined || entry.code === error) return
     entry.fault = reason
-    // The server says why; here it only looked like an end.
+    // The server knows the reason; here it only looked like an end.
     entry.code = error
     if (entry.status === 0) entry.status = status
     if (entry.state === 'open') return this.#store.changed(entry)
@@ -88,12 +90,12 @@ export class Reports {
     this.#store.changed(entry)
   }
 
-  /** Adds a row for a request that failed before a byte of it came to the origin. */
+  /** Adds a row for a request that failed before any byte of it reached the origin. */
   #row(request: RequestSeen, { error, status }: ResponseSeen, at: number): void {
     this.#refused({ ...request, status, code: error ?? 'INTERNAL' }, at)
   }
 
-  /** A request that never came here, or that the origin never got. */
+  /** Adds a request that never came here, or never reached the origin. */
   #refused(
     request: RequestSeen & { readonly status: number; readonly code: ErrorCode },
     startMark: number,
@@ -128,7 +130,7 @@ export class Reports {
     }
   }
 
-  /** The connection to the server is gone: there will be no further reports of these. */
+  /** Called when the connection to the server is gone, and with it further reports of these requests. */
   forget(): void {
     this.#unmatched.clear()
     this.#entries.clear()

@@ -1,29 +1,29 @@
-// Which fields are secrets, and heads with their values masked.
+// Which fields are secrets; masks their values in heads.
 
 import { type Field, MASK } from '../../exchange.ts'
 import { latin1 } from '../../http/characters.ts'
 import { maskedQueries } from './form-secrets.ts'
 
-/** The sign-in method which secrets of a response are shown. */
+/** Which secrets are masked, and whether any are. */
 export interface Showing {
   /** The names in lower case. */
   readonly secrets: ReadonlySet<string>
   readonly reveals: boolean
 }
 
-/** The fields behind the first line, in order. */
+/** Returns the fields after the first line, in order. */
 export function fieldsOf(head: Uint8Array, showing: Showing): Field[] {
   return linesOf(head)
     .slice(1)
     .flatMap(line => fieldOf(line, showing) ?? [])
 }
 
-/** The lines of trailers, which have no first line. */
+/** Returns the lines of trailers, which have no first line. */
 export function trailersOf(lines: Uint8Array, showing: Showing): Field[] {
   return linesOf(lines).flatMap(line => fieldOf(line, showing) ?? [])
 }
 
-/** The head as text, each character a byte. */
+/** Returns the head as text, with one character per byte. */
 export function headText(head: Uint8Array, { secrets, reveals }: Showing): string {
   const text = latin1(head, 0, head.length)
   if (reveals) return text
@@ -57,7 +57,7 @@ function fieldOf(line: string, { secrets, reveals }: Showing): Field | undefined
 /** Shows everything. */
 export const REVEALING: Showing = { secrets: new Set(), reveals: true }
 
-/** The target of a request, with the secrets of its query masked. */
+/** Returns the target of a request, with the secrets of its query masked. */
 export function targetOf(target: string, { secrets, reveals }: Showing): string {
   return reveals ? target : maskedQueries(target, secrets)
 }

@@ -1,12 +1,12 @@
-// Completed entries of the store in a SQLite file, so that they outlive the process. One process has the file.
+// Stores completed entries in a SQLite file, so that they outlive the process. Only one process may have the file.
 
 import { chmodSync, closeSync, mkdirSync, openSync } from 'node:fs'
 import { dirname } from 'node:path'
-import { TunnelError } from '../../errors.ts'
+import { messageOf, TunnelError } from '../../errors.ts'
 import { Entry, KeptBytes } from './entry.ts'
 import type { ExchangeStore } from './store.ts'
 
-/** Changes are gathered for this long, then written in one transaction: a crash loses no more. */
+/** The time in milliseconds for which changes are collected before one transaction. A crash loses at most that much. */
 const GATHER_MS = 200
 /** The version of the table: a file with another version is not read. */
 const VERSION = 1
@@ -82,7 +82,7 @@ export class StoreFile {
     ]
   }
 
-  /** Gives the store what an earlier run has left. Rejects with `STORE_FAILED`. */
+  /** Opens the file and adds its entries to the store. Rejects with `STORE_FAILED`. */
   static async open(
     path: string,
     store: ExchangeStore,
@@ -97,9 +97,9 @@ export class StoreFile {
       mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
       closeSync(openSync(path, 'a', 0o600))
       chmodSync(path, 0o600)
-      // As declared above; its own types name more kinds of values.
+      // The interface above is the used part; the original types name more kinds of values.
       database = new sqlite.DatabaseSync(path) as unknown as Database
-      // In this process alone, and in one file: no other is left next to it.
+      // Only this process uses the file, and no other file is left next to it.
       database.exec(
         'pragma locking_mode = exclusive; pragma journal_mode = delete; pragma auto_vacuum = full',
       )
@@ -131,7 +131,7 @@ export class StoreFile {
         `insert or replace into exchange (${names.join()}) values (${names.map(() => '?').join()})`,
       )
       for (const entry of this.#changed) put.run(...rowOf(entry))
-      // Ids never come twice, also when those that had them are gone.
+      // Ids are never reused, even if their entries are gone.
       const last = Math.max(0, ...[...this.#changed].map(({ id }) => id), ...this.#removed)
       this.#database.prepare('update counter set last = max(last, ?)').run(last)
       this.#database.exec('commit')
@@ -143,7 +143,6 @@ export class StoreFile {
     }
   }
 
-  /** Writes what waits. */
   close(): void {
     this.#write()
     this.#stop()
@@ -158,13 +157,13 @@ export class StoreFile {
     try {
       this.#database.close()
     } catch {
-      // The file is closed, or cannot be closed: nothing more is written.
+      // The file is closed or cannot be closed: nothing more is written.
     }
   }
 }
 
 function fault(path: string, cause: unknown): TunnelError {
-  const why = cause instanceof Error ? cause.message : String(cause)
+  const why = messageOf(cause)
   const isLocked = /locked|busy/i.test(why)
   const text = isLocked
     ? `${path} is in use by another session: give each a file of its own.`
@@ -175,7 +174,7 @@ function fault(path: string, cause: unknown): TunnelError {
 function read(database: Database, store: ExchangeStore): void {
   const [{ user_version: version } = { user_version: 0 }] = database.prepare('pragma user_version').all() as {
     user_version: number
-  }[] // as SQLite answers
+  }[] // the form of SQLite's rows
   if (version !== 0 && version !== VERSION) throw new Error('was written by another version of localtunnels')
   if (version === 0 && database.prepare('select name from sqlite_master').all().length > 0)
     throw new Error('holds something else')
@@ -188,7 +187,7 @@ function read(database: Database, store: ExchangeStore): void {
     pragma user_version = ${VERSION}
   `)
   const [{ last } = { last: 0 }] = database.prepare('select last from counter').all() as { last: number }[] // one row
-  // Whatever is more than the bounds is dropped by the store, the oldest first, and then here.
+  // The store drops entries above its limits, the oldest first; then they are removed here.
   const dropped: number[] = []
   const stop = store.on('removed', entries => dropped.push(...entries.map(({ id }) => id)))
   // The rows have the form in which this file writes them.
@@ -214,7 +213,7 @@ function rowOf(entry: Entry): (string | number | Uint8Array)[] {
       ...(entry.place.isHttp2 === true && { isHttp2: true }),
     },
     plain: Object.fromEntries(PLAIN.map(name => [name, entry[name]])),
-    // These times are of a clock that begins again with each process.
+    // These times are on a clock that begins again with each process.
     marks: MARKS.map(name => (entry[name] === undefined ? null : entry[name] - entry.startMark)),
     bodies: BODIES.map(name => [entry[name].totalBytes, entry[name].isComplete]),
     memoryBytes: entry.memoryBytes,
@@ -236,7 +235,7 @@ function entryOf(row: Row): Entry {
     marks: (number | null)[]
     bodies: [number, boolean][]
     memoryBytes: number
-  } // as rowOf wrote it
+  } // the form that rowOf writes
   const startMark = performance.now() - (Date.now() - (plain.startedAt ?? 0))
   const entry = new Entry(row.id, plain.kind ?? 'http', place, startMark)
   Object.assign(entry, plain)
@@ -251,7 +250,7 @@ function entryOf(row: Row): Entry {
   }
   entry.interim.push(
     ...(JSON.parse(row.interim) as string[]).map(text => new Uint8Array(Buffer.from(text, 'base64'))),
-  ) // likewise
+  ) // the form that rowOf writes
   entry.frames = JSON.parse(row.frames)
   entry.memoryBytes = memoryBytes
   return entry

@@ -1,4 +1,5 @@
-// The entries that are kept: a ring with bounds in memory, number and frames. The oldest unpinned one is dropped first.
+// The stored entries: a ring limited by memory, number and frames. The oldest entry that is not pinned is dropped
+// first.
 
 import { TunnelError } from '../../errors.ts'
 import { Events } from '../../events.ts'
@@ -23,7 +24,7 @@ export class ExchangeStore extends Events<StoreEvents> {
   memoryBytes = 0
   frames = 0
   pinned = 0
-  /** The number of entries dropped because a bound was reached. */
+  /** The number of entries dropped because a limit was reached. */
   dropped = 0
 
   constructor(bounds: Bounds) {
@@ -35,7 +36,7 @@ export class ExchangeStore extends Events<StoreEvents> {
     return this.#entries.size
   }
 
-  /** The latest entry of visitors and of the user, without probes. */
+  /** The latest entry of a visitor or of the user, without probes. */
   get latest(): Entry | undefined {
     return this.newestFirst().find(({ isProbe }) => !isProbe)
   }
@@ -44,7 +45,7 @@ export class ExchangeStore extends Events<StoreEvents> {
     return this.#entries.get(id)
   }
 
-  /** The oldest first. */
+  /** Returns the entries, the oldest first. */
   entries(): IterableIterator<Entry> {
     return this.#entries.values()
   }
@@ -59,9 +60,9 @@ export class ExchangeStore extends Events<StoreEvents> {
     return entry
   }
 
-  /** Adds an entry of an earlier run. Their ids rise from call to call. */
+  /** Adds an entry of an earlier run. Call it with rising ids. */
   restore(entry: Entry): void {
-    // The client was closed and connects again: it is here.
+    // The client was closed and connects again: the entry is already here.
     if (this.#entries.has(entry.id)) return
     this.#lastId = Math.max(this.#lastId, entry.id)
     if (entry.isPinned) this.pinned++
@@ -69,7 +70,7 @@ export class ExchangeStore extends Events<StoreEvents> {
     this.#add(entry)
   }
 
-  /** An id that no entry has had: above those of entries that an earlier run dropped. */
+  /** Makes later ids larger than those of entries that an earlier run dropped. */
   skipIds(lastId: number): void {
     this.#lastId = Math.max(this.#lastId, lastId)
   }
@@ -80,7 +81,7 @@ export class ExchangeStore extends Events<StoreEvents> {
     this.#makeRoom(entry)
   }
 
-  /** The entry keeps this many bytes more. */
+  /** Counts `bytes` more that the entry stores. */
   grew(entry: Entry, bytes: number): void {
     if (entry.isDropped || bytes === 0) return
     entry.memoryBytes += bytes
@@ -109,7 +110,7 @@ export class ExchangeStore extends Events<StoreEvents> {
     this.emit('ended', entry)
   }
 
-  /** Throws `STATE_INVALID` when pins would use more than half of a bound. */
+  /** Pins or unpins an entry. Throws `STATE_INVALID` if pins would use more than half of a limit. */
   pin(entry: Entry, isPinned: boolean): void {
     if (entry.isPinned === isPinned) return
     if (isPinned) this.#checkPin(entry)
@@ -158,7 +159,7 @@ export class ExchangeStore extends Events<StoreEvents> {
     if (removed.length > 0) this.emit('removed', removed)
   }
 
-  /** Returns the entry that goes first: ended ones before open ones, and `newest` only if nothing else is left. */
+  /** Returns the entry to drop first: ended ones before open ones, and `newest` only if nothing else is left. */
   #oldest(newest: Entry): Entry | undefined {
     let open: Entry | undefined
     for (const entry of this.#entries.values()) {
@@ -172,7 +173,7 @@ export class ExchangeStore extends Events<StoreEvents> {
   #dropOldestFrame(newest: Entry): void {
     for (const entry of this.#entries.values()) {
       if (entry.frames.length === 0 || (entry.isPinned && entry !== newest)) continue
-      // A tenth at once: to take the first of an array away costs as much as to take many.
+      // Drops a tenth at once, because removing the first element of an array costs as much as removing many.
       const count = Math.max(1, Math.min(entry.frames.length, Math.floor(this.bounds.maxFrames / 10)))
       const gone = entry.frames.splice(0, count)
       const bytes = gone.reduce((sum, frame) => sum + frame.keptBytes, 0)

@@ -1,5 +1,5 @@
-// A connection to an origin, tapped: its bytes pass as before, and a flow of the capture sees them. It holds nothing back:
-// what the capture does with them, it does later.
+// A tap on a connection to an origin: its bytes pass as before, and a flow of the capture gets copies. It delays
+// nothing, because the capture works later.
 
 import type { Origin } from '../../client/origins/origin.ts'
 import { TunnelError } from '../../errors.ts'
@@ -18,10 +18,9 @@ export async function connectTapped(origin: Origin, handler: SocketHandler, flow
 }
 
 class TappedSocket implements Socket {
-  /** The handler that the origin's connection calls. */
   readonly handler: SocketHandler
   readonly #flow: Flow
-  /** The socket, set before anything but events has the connection. */
+  /** The socket, set before anything but events uses the connection. */
   inner!: Socket
   #isCut = false
 

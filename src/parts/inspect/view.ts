@@ -1,11 +1,10 @@
-// Entries as the API shows them.
+// Turns entries into the API's form.
 
 import { ERRORS, type ErrorCode } from '../../errors.ts'
 import type { ExchangeDetail, ExchangeRow, Kept, Message, Times } from '../../exchange.ts'
 import type { Part } from '../../exchange-filter.ts'
-import { contentOf, SEARCHED_FLOOR_BYTES, textOfContent } from './content.ts'
+import { SEARCHED_FLOOR_BYTES, shownContent, textOfContent } from './content.ts'
 import type { Entry, KeptBytes } from './entry.ts'
-import { maskedForm } from './form-secrets.ts'
 import { fieldsOf, headerOf, headText, type Showing, targetOf, trailersOf } from './secrets.ts'
 
 export function rowOf(entry: Entry, showing: Showing): ExchangeRow {
@@ -82,7 +81,10 @@ function messageOf(head: Uint8Array, body: KeptBytes, trailers: Uint8Array, show
   }
 }
 
-/** The text of a part, for filters. Secrets are not part of it: who may not see a value must not guess it. */
+/**
+ * Returns the text of a part for filters, without secrets: a user who may not see a value must not find it by
+ * guessing.
+ */
 export function partOf(entry: Entry, part: Part, showing: Showing): string {
   switch (part) {
     case 'request.head':
@@ -104,9 +106,8 @@ function searchedBody(
   head: Uint8Array,
   { secrets }: Showing,
 ): string {
-  const type = headerOf(head, 'content-type')
-  const bytes = maskedForm(contentOf(entry, side, true, SEARCHED_FLOOR_BYTES).bytes, type, secrets)
-  return textOfContent({ bytes }, type)
+  const content = shownContent(entry, side, true, { secrets, reveals: false }, SEARCHED_FLOOR_BYTES)
+  return textOfContent(content, headerOf(head, 'content-type'))
 }
 
 function keptOf({ totalBytes, keptBytes }: KeptBytes): Kept {

@@ -8,15 +8,18 @@ import type { ExchangeStore } from './store.ts'
 export const MAX_WAIT_MS = 600_000
 
 export interface WaitFor {
-  /** Whether this is it; asked of each that has ended, once. */
+  /** Returns whether this is the exchange; called once for each that has ended. */
   readonly takes: (entry: Entry) => boolean
   readonly timeoutMs: number
-  /** The id of an exchange: later ones that have ended also count. */
+  /** The id of an exchange: later ones that have already ended also count. */
   readonly after?: number
   readonly signal?: AbortSignal
 }
 
-/** The first exchange that is taken and has ended. Rejects with `WAIT_TIMEOUT`, or `CANCELLED` by the signal and at the inspector's end. */
+/**
+ * Resolves with the first ended exchange that `takes` accepts. Rejects with `WAIT_TIMEOUT`, or `CANCELLED` by the
+ * signal and at the inspector's end.
+ */
 export function waitForExchange(
   inspector: Inspector,
   { takes, timeoutMs, after, signal }: WaitFor,
@@ -36,7 +39,7 @@ export function waitForExchange(
     const look = (entry: Entry | undefined) => {
       if (entry !== undefined && takes(entry)) settle(() => resolve(entry))
     }
-    /** Ids of what has ended and is not looked at yet: those that end in the meantime are behind those that are here. */
+    /** The ids of ended exchanges that were not checked yet. Those that end during the check are checked after them. */
     let behind: number[] | undefined = after === undefined ? undefined : endedBehind(store, after)
     const stops = [
       store.on('ended', entry => (behind === undefined ? look(entry) : void behind.push(entry.id))),
@@ -71,7 +74,7 @@ export class Slices {
     return performance.now() > this.#until
   }
 
-  /** The event loop takes a turn, and another slice begins. */
+  /** Gives the event loop a turn before the next slice. */
   async rest(): Promise<void> {
     await new Promise(resolve => setImmediate(resolve))
     this.#until = performance.now() + SLICE_MS

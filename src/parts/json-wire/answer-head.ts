@@ -1,11 +1,11 @@
-// The response of a JSON client as HTTP/1.1: a head of our own making, so that nothing in a message can break framing.
+// Writes the response of a JSON client as HTTP/1.1, with a head of our own, so that no message can break the framing.
 
 import { STATUS_CODES } from 'node:http'
 import type { Visit } from '../../server/contracts/upstream.ts'
 import type { Bounds } from '../../server/settings/bounds.ts'
 import { type JsonAnswer, LEFT_OUT, latin1Text, nominatedBy } from './json.ts'
 
-/** The head in Latin-1, with the right length; `undefined` when it is larger than an origin's may be. */
+/** Returns the head in Latin-1, with the right length. `undefined` if it is larger than an origin's may be. */
 export function answerHead(
   answer: JsonAnswer,
   visit: Visit,
@@ -35,7 +35,9 @@ export function answerHead(
   return head.length > limits.maxHeadBytes ? undefined : head
 }
 
-/** Whether the response has a body on the wire (RFC 9110 section 6.4.1); what a message holds besides is not sent. */
+/**
+ * Whether the response has a body on the wire (RFC 9110 section 6.4.1). A body in the message is otherwise not sent.
+ */
 export function hasBody(status: number, method: string): boolean {
   return method !== 'HEAD' && status !== 204 && status !== 205 && status !== 304
 }

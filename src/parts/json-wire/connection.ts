@@ -1,7 +1,7 @@
-// One client on the JSON wire: its names, its requests in progress, and whether it still lives.
+// One client on the JSON wire: its names, its requests in progress, and whether it is alive.
 
 import { deferred } from '../../deferred.ts'
-import { ERRORS, type ErrorCode, TunnelError } from '../../errors.ts'
+import { ERRORS, type ErrorCode, errorOf, TunnelError } from '../../errors.ts'
 import { eventLoop } from '../../event-loop.ts'
 import { type ClientConnection, type ClientReports, NO_REPORTS } from '../../server/contracts/clients.ts'
 import type { ClientHost } from '../../server/contracts/wire.ts'
@@ -18,31 +18,35 @@ import { JsonNames, refusalText } from './names.ts'
 import { JsonRequests } from './requests.ts'
 import type { UnfinishedMessages } from './unfinished-messages.ts'
 
-/** Bytes before a name is granted: clients send a few hundred. Of an unfinished message, what is not worth a cut. */
+/**
+ * The maximum number of bytes before a name is granted; clients send a few hundred. Also the size below which an
+ * incomplete message is not cut.
+ */
 const MAX_BYTES_BEFORE_REGISTRATION = 65_536
-/** Messages a second, responses not counted. Existing clients send a ping every 25 s. */
+/** The maximum number of messages per second, without responses. Existing clients send a ping every 25 s. */
 const MAX_CONTROL_PER_SECOND = 100
-/** A long message counts as several. Existing clients send 100 characters at most. */
+/** The number of characters that count as a message. Existing clients send at most 100. */
 const CHARS_OF_A_MESSAGE = 256
 /**
- * A message of a client that owes no response: a name and a few words, and nonsense is ignored. Late responses are owed until
- * they come.
+ * The maximum size of a message from a client that owes no response: a name and a few words. Late responses are owed
+ * until they come.
  */
 const MAX_UNASKED_BYTES = 262_144
-/** The maximum length of a message that is parsed while no request waits: longer ones can only be late responses. */
+/** The maximum length of a message that is parsed while no request waits. Longer ones can only be late responses. */
 const MAX_IDLE_MESSAGE_CHARS = 16_384
 /**
- * The time in milliseconds for the client of a name to prove that it is alive when the same address asks for the name again.
+ * The time in milliseconds for the client of a name to prove that it is alive, if the same address requests the name
+ * again.
  */
 const TAKEOVER_CHECK_MS = 1_000
 
 /**
- * The time in milliseconds that a message waits for room before its client is cut: one in a queue of stalled ones must not hold
- * up visitors for long.
+ * The time in milliseconds that a message waits for room before its client is cut, so that stalled ones do not delay
+ * visitors for long.
  */
 const ROOM_WAIT_MS = 5_000
 
-/** The codes with which the WebSocket closes (RFC 6455 section 7.4.1). Existing clients reconnect whatever it says. */
+/** The codes with which the WebSocket closes (RFC 6455 section 7.4.1). Existing clients reconnect after any of them. */
 const CLOSE_CODES: Partial<Record<ErrorCode, number>> = {
   SERVER_DRAINING: 1001,
   CLIENT_LIMIT: 1013,
@@ -53,13 +57,13 @@ const CLOSE_NORMAL = 1000
 
 export class JsonConnection implements ClientConnection, Deadline {
   readonly wire = 'json'
-  /** Clients of this wire see their requests themselves. */
+  /** No reports, because clients of this wire see their requests themselves. */
   readonly reports: ClientReports = NO_REPORTS
   readonly remoteAddress: string
   number = 0
   agent = ''
   readonly connectedAtMs: number = Date.now()
-  /** The wire has no streams. */
+  /** 0, because this wire has no streams. */
   readonly creditStalls = 0
   readonly socketHandler: SocketHandler
   dueTick = 0
@@ -73,13 +77,13 @@ export class JsonConnection implements ClientConnection, Deadline {
   readonly #tolerance: Tolerance = new Tolerance(MAX_CONTROL_PER_SECOND)
   readonly #names: JsonNames
   readonly #requests: JsonRequests
-  /** The bytes of an incomplete message for which its owner is charged. */
+  /** The bytes of an incomplete message that are charged to its owner. */
   #unfinishedBytes = 0
   #bytesBeforeRegistration = 0
-  /** Checks of whether the client lives. */
+  /** The checks in progress of whether the client is alive. */
   readonly #signs = new Set<(isAlive: boolean) => void>()
 
-  /** Takes over after the response to the upgrade. */
+  /** Takes the connection after the response to the upgrade. */
   constructor(
     socket: Socket,
     remoteAddress: string,
@@ -97,7 +101,7 @@ export class JsonConnection implements ClientConnection, Deadline {
       role: 'server',
       scheduler: eventLoop,
       turns: host.server.turns,
-      // Only responses are long, and only one that is owed is waited for.
+      // Only responses are long, and only an owed one is accepted.
       maxTextBytes: () => (this.#requests.areOwed ? limits.maxMessageBytes : MAX_UNASKED_BYTES),
       text: message => this.#take(message),
       taken: () => this.#chargeUnfinished(),
@@ -117,7 +121,7 @@ export class JsonConnection implements ClientConnection, Deadline {
         this.#heard(bytes.length)
         carrierEvents.received(bytes)
       },
-      // The client takes bytes, however slowly: it lives.
+      // The client takes bytes, however slowly, so it is alive.
       drained: () => {
         this.#heard(0)
         carrierEvents.drained()
@@ -151,7 +155,7 @@ export class JsonConnection implements ClientConnection, Deadline {
 
   // ── ClientConnection ───────────────────────────────────────────────────────────────────────────────────────
 
-  /** Every WebSocket replies to a ping, existing clients included. */
+  /** Checks with a ping, to which every WebSocket replies, also in existing clients. */
   checkAlive(): Promise<boolean> {
     if (this.isClosed) return Promise.resolve(false)
     const { promise, resolve } = deferred<boolean>()
@@ -196,7 +200,7 @@ export class JsonConnection implements ClientConnection, Deadline {
     this.#names.moveTo(this.holder)
   }
 
-  /** Called when nothing was registered in time, or its message found no room. */
+  /** Called when nothing was registered in time, or a message found no room. */
   expired(): void {
     if (this.#names.hasRegistered) this.#lose('BUFFERS_FULL')
     else this.close('REGISTER_TIMEOUT')
@@ -216,14 +220,14 @@ export class JsonConnection implements ClientConnection, Deadline {
     if (this.#bytesBeforeRegistration > MAX_BYTES_BEFORE_REGISTRATION) this.#lose('FLOOD')
   }
 
-  /** A message can be as long as `maxMessageBytes`, and its sender need not end it. */
+  /** Charges an incomplete message, which can be as long as `maxMessageBytes` and may never end. */
   #chargeUnfinished(): void {
     const before = this.#unfinishedBytes
     const bytes = this.isClosed ? 0 : this.#carrier.unfinishedTextBytes
     if (bytes === before) return
     const { limits } = this.#host.server
     const { maxMessageBytes, maxUnfinishedMessageBytes } = limits
-    // One message of the largest size has room, whatever the limits are.
+    // There is room for one message of the maximum size, whatever the limits are.
     const most = Math.max(maxUnfinishedMessageBytes, maxMessageBytes)
     this.#use.hold(bytes - before)
     this.#unfinishedBytes = bytes
@@ -233,14 +237,14 @@ export class JsonConnection implements ClientConnection, Deadline {
     else if (!hasRoom && !this.#unfinished.isFirst(this)) this.#waitForRoom()
   }
 
-  /** Waits for room. Reading on would cost memory until the next garbage collection. */
+  /** Waits for room. Reading more would use memory until the next garbage collection. */
   #waitForRoom(): void {
     this.#carrier.pause()
     this.#host.server.deadlines.arm(this, ROOM_WAIT_MS)
     this.#unfinished.wait(this)
   }
 
-  /** Called when it is read on. */
+  /** Called when the connection is read again. */
   woke(): void {
     const { deadlines } = this.#host.server
     if (this.#unfinished.isFirst(this)) deadlines.arm(this, ROOM_WAIT_MS)
@@ -248,7 +252,7 @@ export class JsonConnection implements ClientConnection, Deadline {
     this.#carrier.resume()
   }
 
-  /** Lets others go first after a complete message. */
+  /** Lets other connections have their turn after a complete message. */
   #letOthersFirst(): void {
     const { deadlines } = this.#host.server
     if (!this.#unfinished.isFirst(this)) return
@@ -274,7 +278,7 @@ export class JsonConnection implements ClientConnection, Deadline {
     const isLateAnswer = message === 'unknown' || (typeof message === 'object' && message.type === 'response')
     const isOwed = isLateAnswer && this.#requests.answeredLate()
     if (!isOwed && !this.#isTolerated(chars)) return this.#lose('FLOOD')
-    // Unknown messages are ignored, as existing servers do.
+    // Unknown messages are ignored, as by existing servers.
     if (typeof message !== 'object') return
     switch (message.type) {
       case 'ready':
@@ -296,13 +300,13 @@ export class JsonConnection implements ClientConnection, Deadline {
   }
 
   #broke(cause: unknown): void {
-    this.#host.server.failed(cause instanceof Error ? cause : new Error(String(cause)))
+    this.#host.server.failed(errorOf(cause))
     this.close('INTERNAL')
   }
 
   // ── The end ────────────────────────────────────────────────────────────────────────────────────────────────
 
-  /** The names are free at once; the connection closes behind the last response. */
+  /** Releases the names at once; the connection closes after the last response. */
   #release(): void {
     this.#names.release(() => {
       if (this.isClosed) return
@@ -322,7 +326,7 @@ export class JsonConnection implements ClientConnection, Deadline {
     this.#host.gone(this)
   }
 
-  /** Frees the names and fails what is in progress, at once, however long the socket takes to close. */
+  /** Releases the names and fails what is in progress at once, however long the socket takes to close. */
   #end(reason: ErrorCode | 'released'): void {
     if (this.isClosed) return
     this.#heartbeat.stop()

@@ -1,4 +1,4 @@
-// The JSON wire: one message per request and per response, as existing localtunnels clients and servers speak it.
+// The JSON wire: one message per request and per response, as used by existing localtunnels clients and servers.
 //
 //   C dials ── S: connected
 //   C: ready{app} ── S: registered{app, url}, or subdomain_taken{app} and the client asks for another name
@@ -7,14 +7,15 @@
 //   C: ping ── S: pong                                                every 25 s
 //   C: disconnect ── S closes
 //
-// Both ends are strangers: every field is checked before it is used, and wrong is distinguished from unknown.
+// Neither end is trusted: every field is checked before it is used, and invalid ones are distinguished from unknown
+// ones.
 
 import { isPublicUrl } from '../../wire/public-url.ts'
 
-/** The header lines in order. Pairs and not an object: `__proto__` is a name like any other, and names may repeat. */
+/** The header lines in order, as pairs: `__proto__` is then a name like any other, and names may repeat. */
 export type HeaderList = readonly (readonly [name: string, value: string])[]
 
-/** The body in a message: text, or any bytes in base64. */
+/** The body in a message: text, or bytes in base64. */
 export interface JsonBody {
   readonly text: string
   readonly isBase64: boolean
@@ -23,20 +24,22 @@ export interface JsonBody {
 /** A message to the client: a visitor's request. */
 export interface JsonRequest {
   readonly type: 'request'
-  /** The id. Existing servers count from 1; an old variant sends strings. It is sent back unchanged. */
+  /** The id. Existing servers count from 1; an old variant sends strings. It is returned unchanged. */
   readonly id: number | string
   readonly method: string
-  /** The path and query. The caller makes sure that it is nothing else. */
+  /** The path and query, which the caller has checked. */
   readonly path: string
   readonly headers: HeaderList
-  /** The visitor's, which is logged in, or about to be: the app's connection is to be its alone. */
+  /**
+   * The number of the visitor's connection, if that is logged in or about to be. The app's connection must then serve
+   * it alone.
+   */
   readonly connection?: number | undefined
   readonly body?: JsonBody
-  /** The server itself asks. Existing servers do not say. */
+  /** Whether the server itself asks. Existing servers do not send this. */
   readonly isProbe?: true
 }
 
-/** The response of an origin. */
 export interface JsonAnswer {
   readonly status: number
   readonly headers: HeaderList
@@ -47,7 +50,10 @@ export interface JsonAnswer {
   readonly reason?: string | undefined
 }
 
-/** A message to the server: the response to a request. `undefined` if the message has the id but is not a response. */
+/**
+ * A message to the server: the response to a request. `answer` is `undefined` if the message has the id but no valid
+ * response.
+ */
 export interface JsonResponse {
   readonly type: 'response'
   readonly id: number
@@ -55,8 +61,8 @@ export interface JsonResponse {
 }
 
 /**
- * The features of our client beyond existing ones, named in `ready`: `cancel` messages; `raw-path`, bytes above ASCII in a path
- * unchanged, one character each; and `connection`, the number of the visitor's connection in a request.
+ * The features of our client beyond existing ones, named in `ready`: `cancel` messages; `raw-path`, paths with bytes
+ * above ASCII unchanged, one character each; and `connection`, the number of the visitor's connection in a request.
  */
 export const EXTENSIONS = ['cancel', 'raw-path', 'connection'] as const
 export type JsonExtension = (typeof EXTENSIONS)[number]
@@ -68,13 +74,13 @@ export type JsonClientMessage =
   | JsonResponse
 
 export type JsonServerMessage =
-  /** The time that the server waits for a response; 0 for no limit. Existing servers do not say. */
+  /** The time in milliseconds that the server waits for a response; 0 for no limit. Existing servers do not send it. */
   | { readonly type: 'connected'; readonly originTimeoutMs: number | undefined }
   | { readonly type: 'registered'; readonly subdomain: string; readonly url: string | undefined }
   | { readonly type: 'subdomain_taken' }
   | { readonly type: 'error'; readonly message: string }
   | { readonly type: 'pong' }
-  /** The visitor of this request left: a response would be dropped. Existing servers do not say. */
+  /** The visitor of this request left, so a response would be dropped. Existing servers do not send it. */
   | { readonly type: 'cancel'; readonly id: number }
   | JsonRequest
 
@@ -112,14 +118,15 @@ export function encodeError(message: string): string {
 }
 
 /**
- * Encodes a request. Header names go in lower case, and lines of one name become one, because this wire has one value per name.
+ * Encodes a request. Header names become lower-case, and lines of one name become one, because this wire has one
+ * value per name.
  */
 export function encodeRequest({ id, method, path, headers, connection, body, isProbe }: JsonRequest): string {
   const joined: Record<string, string> = Object.create(null)
   for (const [name, value] of headers) {
     const key = name.toLowerCase()
     const earlier = joined[key]
-    // RFC 9110 section 5.2; cookies are the exception by RFC 6265 section 5.4.
+    // RFC 9110 section 5.2; cookies are an exception by RFC 6265 section 5.4.
     joined[key] = earlier === undefined ? value : earlier + (key === 'cookie' ? '; ' : ', ') + value
   }
   return withBody(
@@ -129,8 +136,8 @@ export function encodeRequest({ id, method, path, headers, connection, body, isP
 }
 
 /**
- * Encodes a response. Of repeated headers only Set-Cookie cannot be joined. Each of them gets a spelling of its own
- * (`set-cookie`, `Set-cookie`, `sEt-cookie` …): an object has room for all of them, and to HTTP they are one name.
+ * Encodes a response. Of repeated headers, only Set-Cookie cannot be joined. Each of these gets a spelling of its own
+ * (`set-cookie`, `Set-cookie`, `sEt-cookie` …): an object can contain all of them, and HTTP treats them as one name.
  */
 export function encodeResponse(id: number | string, answer: JsonAnswer): string {
   const { status, headers, body, error, reason } = answer
@@ -145,7 +152,7 @@ export function encodeResponse(id: number | string, answer: JsonAnswer): string 
   return withBody(JSON.stringify({ type: 'response', id, status, headers: joined, error, reason }), body)
 }
 
-/** The `variant`-th spelling of a lower-case name: its bits say which letters are capitals. */
+/** Returns the `variant`-th spelling of a lower-case name, whose bits say which letters are capitals. */
 function respelled(name: string, variant: number): string {
   if (variant === 0) return name
   let spelling = ''
@@ -158,7 +165,7 @@ function respelled(name: string, variant: number): string {
   return spelling
 }
 
-/** Puts the body behind the other fields unchanged: base64 needs no escapes, so a large one is not looked through. */
+/** Appends the body unchanged after the other fields. base64 needs no escapes, so a large body is not scanned. */
 function withBody(message: string, body: JsonBody | undefined): string {
   if (body === undefined) return message
   const open = message.slice(0, -1)
@@ -168,7 +175,7 @@ function withBody(message: string, body: JsonBody | undefined): string {
 
 // ── Reading ────────────────────────────────────────────────────────────────────────────────────────────────────
 
-/** A message of a client: `'unknown'` for a type of another version, `undefined` for what no client should send. */
+/** Parses a message of a client. `'unknown'` for a type of another version, `undefined` for an invalid message. */
 export function parseClientMessage(text: string): JsonClientMessage | 'unknown' | undefined {
   const message = parseMessage(text)
   if (message === undefined) return undefined
@@ -189,7 +196,7 @@ export function parseClientMessage(text: string): JsonClientMessage | 'unknown' 
   }
 }
 
-/** A message of a server, on the terms of `parseClientMessage`. */
+/** Parses a message of a server, as `parseClientMessage`. */
 export function parseServerMessage(text: string): JsonServerMessage | 'unknown' | undefined {
   const message = parseMessage(text)
   if (message === undefined) return undefined
@@ -230,7 +237,7 @@ const MAX_NAME_CHARS = 255
 const GRANTED_NAME = /^[\w.-]+$/
 const MAX_ERROR_CHARS = 300
 const MAX_CODE_CHARS = 64
-/** A stranger's words, for logs. */
+/** A pattern for a reason, which is a stranger's text for logs. */
 const REASON = /^[\x20-\x7e]{1,200}$/
 const MAX_ID_CHARS = 128
 const MAX_METHOD_CHARS = 32
@@ -243,14 +250,14 @@ function parseMessage(text: string): Fields | undefined {
     const value: unknown = text.length < MIN_CUT_CHARS ? JSON.parse(text) : parseLong(text)
     return isObject(value) && typeof value.type === 'string' ? value : undefined
   } catch {
-    // Not JSON, or nested beyond the stack: no message at all.
+    // Not JSON, or nested beyond the stack.
     return undefined
   }
 }
 
 /**
- * Every end known writes the body last, and its mark behind it. It is cut out before the rest is parsed: one in base64 is
- * then neither looked through nor copied, which is half the time that a server spends on a response of 1 MB.
+ * Parses a long message. All known ends write the body last, with its mark after it, so it is cut out first. A body
+ * in base64 is then neither scanned nor copied, which is half of the server's time for a response of 1 MB.
  */
 function parseLong(text: string): unknown {
   const open = text.indexOf(BODY_OPEN)
@@ -260,14 +267,14 @@ function parseLong(text: string): unknown {
   const end = text.length - close.length
   const body = bodyBetween(text, start, end)
   if (body === undefined) return parseWhole(text)
-  // Within a text of JSON the quotes of BODY_OPEN would be escaped, and inside another object this would not parse.
+  // In a JSON text, the quotes of BODY_OPEN would be escaped, and inside another object this would not parse.
   const rest = parseWhole(`${text.slice(0, open)}}`)
   if (!isObject(rest)) return undefined
   if (close === PLAIN_CLOSE) return { ...rest, body }
   return { ...rest, body, isBase64Encoded: close === BASE64_CLOSE }
 }
 
-/** Returns a body between two positions. `undefined` if a quote in it belongs to another field. */
+/** Returns the body between two positions. `undefined` if a quote in it belongs to another field. */
 function bodyBetween(text: string, start: number, end: number): string | undefined {
   if (end < start) return undefined
   const isWritten = text.indexOf('"', start) === end && !text.includes('\\', start)
@@ -285,8 +292,8 @@ function parseWhole(text: string): unknown {
 }
 
 /**
- * Whether a long message is long for its texts. Nested lists and many small values take a hundred times as long to parse as
- * a text, and no message has them: the most there can be are the headers.
+ * Whether a long message consists of long texts. Nested lists and many small values take a hundred times as long to
+ * parse, and no valid message has more of them than headers.
  */
 function isShallow(text: string): boolean {
   let depth = 0
@@ -308,7 +315,7 @@ const QUOTE = 0x22
 const COMMA = 0x2c
 const BACKSLASH = 0x5c
 const MAX_DEPTH = 16
-/** Each header may be a list. */
+/** The maximum number of values. Each header may be a list. */
 const MAX_VALUES = 20_000
 
 const MIN_CUT_CHARS = 16_384
@@ -349,8 +356,8 @@ function answerOf(message: Fields): JsonAnswer | undefined {
 }
 
 /**
- * Returns the header lines. Existing ends send one string per name; a list of strings counts as several lines, and a number as
- * its text.
+ * Returns the header lines. Existing ends send one string per name; a list of strings counts as several lines, and a
+ * number as its text.
  */
 function headersOf(value: unknown): HeaderList | undefined {
   if (value === undefined || value === null) return []
@@ -377,7 +384,8 @@ const NO_BODY: JsonBody = { text: '', isBase64: false }
 
 const FIELD_NAME = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/
 /**
- * A field value: tab, visible ASCII and obs-text. A line end in a value would be a header, or a body, of the sender's making.
+ * A pattern for a field value: tab, visible ASCII and obs-text. A line end in a value would let its sender add a
+ * header or a body.
  */
 const FIELD_VALUE = /^[\t\x20-\x7e\x80-\xff]*$/
 
@@ -404,7 +412,7 @@ function isCount(value: unknown): value is number {
 // ── Bodies ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 const encoder = new TextEncoder()
-/** Keeps a leading U+FEFF: it is part of the body. */
+/** Keeps a leading U+FEFF, which is part of the body. */
 const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 const NOTHING = new Uint8Array(0)
 
@@ -423,14 +431,14 @@ const TEXT_TYPES: ReadonlySet<string> = new Set([
   'application/x-www-form-urlencoded',
 ])
 
-/** Bytes for a message: as text by content type, unless they are not UTF-8 and would not survive that. */
+/** Encodes bytes for a message: as text if the content type says so, unless they are not UTF-8 and would be damaged. */
 export function encodeBody(bytes: Uint8Array, contentType: string | undefined): JsonBody {
   if (bytes.length === 0) return NO_BODY
   if (isTextType(contentType)) {
     try {
       return { text: decoder.decode(bytes), isBase64: false }
     } catch {
-      // Bodies in another charset, and compressed ones, are base64.
+      // Bodies in another charset, and compressed ones, use base64.
     }
   }
   return {
@@ -439,21 +447,21 @@ export function encodeBody(bytes: Uint8Array, contentType: string | undefined): 
   }
 }
 
-/** The bytes of a body; `undefined` when it says base64 and is not. */
+/** Returns the bytes of a body. `undefined` if it claims to be base64 and is not. */
 export function decodeBody({ text, isBase64 }: JsonBody): Uint8Array | undefined {
   if (text === '') return NOTHING
   if (!isBase64) return encoder.encode(text)
   let end = text.length
   while (end > 0 && text.charCodeAt(end - 1) === EQUALS) end--
   if (end % 4 === 1) return undefined
-  // Skips what is not base64.
+  // Skips characters that are not base64.
   const bytes = Buffer.from(text, 'base64')
   return bytes.length === Math.floor((end * 3) / 4) ? bytes : undefined
 }
 
 const EQUALS = 0x3d
 
-/** Headers of a response that mean something on the origin's connection only: no message carries them on. */
+/** The response headers that only concern the origin's connection, which no message contains. */
 export const LEFT_OUT: ReadonlySet<string> = new Set([
   'connection',
   'content-length',
@@ -463,18 +471,21 @@ export const LEFT_OUT: ReadonlySet<string> = new Set([
   'trailer',
   'transfer-encoding',
   'upgrade',
-  // Servers of a cluster say it to each other.
+  // Only servers of a cluster send these, to each other.
   'localtunnels-moved',
 ])
 
-/** The names that Connection lines of a response nominate: they too are for that connection only (RFC 9110 section 7.6.1). */
+/**
+ * Returns the names in a response's Connection lines, which also concern that connection only (RFC 9110 section
+ * 7.6.1).
+ */
 export function nominatedBy(headers: HeaderList): ReadonlySet<string> | undefined {
   const options = headers.filter(([name]) => name.toLowerCase() === 'connection').map(([, value]) => value)
   if (options.length === 0) return undefined
   return new Set(options.flatMap(value => value.split(',').map(option => option.trim().toLowerCase())))
 }
 
-/** Returns bytes[start, end) as Latin-1 text: in 50 ns, where a loop takes a microsecond. */
+/** Returns bytes[start, end) as Latin-1 text in 50 ns; a loop takes a microsecond. */
 export function latin1Text(bytes: Uint8Array, start: number, end: number): string {
   return Buffer.from(bytes.buffer, bytes.byteOffset + start, end - start).toString('latin1')
 }

@@ -1,4 +1,4 @@
-// The names of one client on the JSON wire: asked for, granted, revoked, returned.
+// The names of one client on the JSON wire: requested, granted, revoked, released.
 
 import { type ErrorCode, TunnelError } from '../../errors.ts'
 import type { ClientHost } from '../../server/contracts/wire.ts'
@@ -18,13 +18,12 @@ interface Registered {
 }
 
 export class JsonNames {
-  /** A name was granted, now or before. */
   hasRegistered = false
   readonly #host: ClientHost
   readonly #owner: JsonConnection
   readonly #requests: JsonRequests
   readonly #registered = new Map<string, Registered>()
-  /** The upstreams of released or revoked names: open requests continue. */
+  /** The upstreams of released or revoked names, whose open requests continue. */
   readonly #leaving: JsonUpstream[] = []
 
   constructor(host: ClientHost, owner: JsonConnection, requests: JsonRequests) {
@@ -77,9 +76,9 @@ export class JsonNames {
   }
 
   /**
-   * Whether the name belongs to an earlier connection of the same client that does not respond any more. This wire has no
-   * secret that proves it, and a client that comes back must not have to take `name-2`: the same token from the same
-   * address counts as the same client. Without tokens the address alone does, unless it is a proxy's, which all clients
+   * Whether the name belongs to an earlier connection of the same client that no longer responds. This wire has no
+   * secret that proves it, and a client that returns must not get `name-2`: the same token from the same address
+   * counts as the same client. Without tokens the address alone counts, unless it is a proxy's, which all clients
    * behind it have.
    */
   async #isLeftBehind(name: string): Promise<boolean> {
@@ -122,7 +121,10 @@ export class JsonNames {
 
   // ── Taken back, returned ─────────────────────────────────────────────────────────────────────────────────
 
-  /** Revokes names that the token no longer allows; `rule` is its current rule. Returns the code, if a name was revoked. */
+  /**
+   * Revokes names that the token no longer allows; `rule` is its current rule. Returns the code if a name was
+   * revoked.
+   */
   takeBack(rule: Rule | undefined, endCode: ErrorCode): ErrorCode | undefined {
     let refusal: ErrorCode | undefined
     for (const { member, upstream } of [...this.#registered.values()]) {
@@ -142,7 +144,7 @@ export class JsonNames {
     for (const { member } of this.#registered.values()) member.moveTo(holder)
   }
 
-  /** All are free at once. `idle` is called behind the last response. */
+  /** Releases all names at once. `idle` is called after the last response. */
   release(idle: () => void): void {
     const leaving = [...this.#registered.values()]
     this.#registered.clear()
@@ -159,7 +161,7 @@ export class JsonNames {
     oneLess()
   }
 
-  /** The client is gone: all are free, and what is in progress fails. */
+  /** Called when the client is gone: releases all names and fails what is in progress. */
   end(reason: ErrorCode | 'released'): void {
     for (const { member, upstream } of this.#registered.values()) {
       member.detach(upstream)
@@ -171,7 +173,7 @@ export class JsonNames {
   }
 }
 
-/** The connection closed while the directory of a cluster was asked. */
+/** Releases a claim whose connection closed while the directory of a cluster was asked. */
 function forsake(claimed: Member | ErrorCode): void {
   if (typeof claimed !== 'string') claimed.lapse()
 }
@@ -180,7 +182,7 @@ export function refusalText(code: ErrorCode, text: string = new TunnelError(code
   return code === 'NAME_INVALID' ? 'Invalid subdomain format' : text
 }
 
-/** Claims a name where a directory decides which server of a cluster has it. The wire has no secrets. */
+/** Claims a name if a directory decides which server of a cluster has it. This wire has no secrets. */
 async function claimNameInCluster(
   name: string,
   holder: QuotaOwner,

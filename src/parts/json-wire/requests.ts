@@ -15,11 +15,11 @@ export class JsonRequests {
   readonly #host: ClientHost
   readonly #carrier: WebSocketCarrier
   readonly #use: ClientUse
-  /** Requests sent and without a response. */
+  /** The requests without a response. */
   readonly #waiting = new Map<number, JsonExchange>()
   /** The features of the client beyond those of existing clients. */
   readonly #accepts = new Set<JsonExtension>()
-  /** Responses that may still come, wanted or not. */
+  /** The number of responses that may still come, needed or not. */
   #owedAnswers = 0
   #lastId = 0
   #collectedBytes = 0
@@ -40,12 +40,12 @@ export class JsonRequests {
     return this.#waiting.size > 0
   }
 
-  /** Whether a response may come, wanted or not. */
+  /** Whether a response may come, needed or not. */
   get areOwed(): boolean {
     return this.#owedAnswers > 0
   }
 
-  /** A response came. `false`: no request waits for it. Ids of other clients' requests are not among those that wait. */
+  /** Called with a response. Returns `false` if no request waits for it. Only requests to this client wait here. */
   answered(id: number, answer: JsonAnswer | undefined): boolean {
     const exchange = this.#waiting.get(id)
     if (exchange === undefined) return false
@@ -55,7 +55,7 @@ export class JsonRequests {
     return true
   }
 
-  /** A response came that is not wanted any more. `false`: none was owed. */
+  /** Called with a response that is not needed any more. Returns `false` if none was owed. */
   answeredLate(): boolean {
     if (this.#owedAnswers <= this.#waiting.size) return false
     this.#owedAnswers--
@@ -77,28 +77,28 @@ export class JsonRequests {
     return this.#host.server.deadlines
   }
 
-  /** Bytes sent that the client did not take yet, and bytes of requests that are being collected. */
+  /** The number of sent bytes that the client did not take yet, and of bytes of requests being collected. */
   get heldBytes(): number {
     return this.#collectedBytes + this.#carrier.unsentBytes
   }
 
-  /** The latter alone. */
+  /** The number of bytes of requests being collected. */
   get collectedBytes(): number {
     return this.#collectedBytes
   }
 
-  /** Counts bytes of a request that are kept; negative when they are not any more. */
+  /** Counts stored bytes of a request; negative when they are freed. */
   hold(bytes: number): void {
     this.#collectedBytes += bytes
     this.#use.hold(bytes)
   }
 
-  /** Counts bytes for the token of the client; negative when they do not wait any more. */
+  /** Charges waiting bytes to the token of the client; negative when they do not wait any more. */
   charge(bytes: number): void {
     this.#use.hold(bytes)
   }
 
-  /** Whether more bytes wait for readers of this token, or of all, than may. */
+  /** Whether too many bytes wait for readers of this token, or in total. */
   get isOver(): boolean {
     return this.#use.isOver
   }
@@ -107,7 +107,7 @@ export class JsonRequests {
     return this.#use.streamBudget
   }
 
-  /** The number for the next request: no other exchange of this client ever had it. */
+  /** Returns the number for the next request, which no other exchange of this client had. */
   nextId(): number {
     return ++this.#lastId
   }
@@ -119,18 +119,21 @@ export class JsonRequests {
     this.#carrier.sendText(message)
   }
 
-  /** The response is not wanted any more. A client that understands it stops its work on it. */
+  /** Called when the response is not needed any more. A client that understands the message stops its work. */
   forget(id: number): void {
     if (this.#waiting.delete(id) && this.#accepts.has('cancel') && !this.isClosed)
       this.#carrier.sendText(encodeCancel(id))
   }
 
-  /** Paths keep their bytes above ASCII: the client understands them. */
+  /** Whether paths keep their bytes above ASCII, which the client must understand. */
   get keepsRawPaths(): boolean {
     return this.#accepts.has('raw-path')
   }
 
-  /** Whether the client keeps an app's connection for one visitor's: it understands which one a request belongs to. */
+  /**
+   * Whether the client reserves an app's connection for one visitor's, because it understands the number in a
+   * request.
+   */
   get keepsLogins(): boolean {
     return this.#accepts.has('connection')
   }

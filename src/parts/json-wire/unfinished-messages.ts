@@ -1,4 +1,4 @@
-// JSON messages that have begun to arrive, of all clients together: each may be long, and its sender need not end it.
+// The incomplete JSON messages of all clients: each may be long, and its sender need not end it.
 
 import { eventLoop } from '../../event-loop.ts'
 import type { QuotaOwner } from '../../server/limits/quotas.ts'
@@ -15,15 +15,15 @@ interface Waiting {
 export class UnfinishedMessages {
   #bytes = 0
   readonly #parts = new Map<QuotaOwner, Part>()
-  /** The messages that are not read because there is no room; the first came first. */
+  /** The messages that are not read for lack of room, in order of arrival. */
   readonly #waiting = new Set<Waiting>()
-  /** The one that is read without room: otherwise each would wait for the others. */
+  /** The message that is read without room: otherwise each would wait for the others. */
   #first: Waiting | undefined
   #isWaking = false
 
   /**
-   * Counts a message that had `before` bytes and has `now`. `false`: all together have more than `most`, its holder has more
-   * than an equal share, and of that this message has more than an equal share.
+   * Counts a message that had `before` bytes and has `now`. Returns `false` if all together have more than `most`,
+   * its owner has more than an equal share, and this message more than an equal share of that.
    */
   changed(holder: QuotaOwner, before: number, now: number, most: number): boolean {
     const part = this.#parts.get(holder) ?? { bytes: 0, count: 0 }
@@ -41,7 +41,7 @@ export class UnfinishedMessages {
     return part.bytes <= share || now * part.count <= share
   }
 
-  /** Waits until there may be room, or until it is the one that needs none. */
+  /** Waits until there may be room, or until this message needs none. */
   wait(one: Waiting): void {
     this.#waiting.add(one)
     if (this.#first === undefined) this.#wakeNext()
@@ -58,7 +58,7 @@ export class UnfinishedMessages {
     this.#wakeNext()
   }
 
-  /** Wakes one at a time, because its bytes decide about the next one. */
+  /** Wakes one message at a time, because its bytes decide about the next one. */
   #wakeNext(): void {
     if (this.#isWaking || this.#waiting.size === 0) return
     this.#isWaking = true

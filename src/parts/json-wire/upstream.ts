@@ -1,4 +1,4 @@
-// Upstream over the JSON wire: a request is collected, sent as one message, and gets one message as its response.
+// An upstream on the JSON wire: collects a request, sends it as one message, and gets one message as its response.
 
 import { ByteBuffer } from '../../bytes.ts'
 import { ERRORS, type ErrorCode } from '../../errors.ts'
@@ -19,9 +19,9 @@ import { decodeBody, encodeBody, encodeRequest, type JsonAnswer } from './json.t
 import { requestParts } from './request-parts.ts'
 import type { JsonRequests } from './requests.ts'
 
-/** Responses up to this size leave with their head in one write; larger ones go in pieces of it. */
+/** The size up to which a response leaves with its head in one write; a larger one is sent in pieces of this size. */
 const PIECE_BYTES = 262_144
-/** The room for everything in a message that is not its body. */
+/** The room for everything in a message except its body. */
 const ENVELOPE_BYTES = 131_072
 /** The maximum memory of the requests of one client, in multiples of the largest message. */
 const MAX_HELD_MESSAGES = 2
@@ -63,12 +63,12 @@ export class JsonUpstream implements TunnelUpstream {
     return exchange
   }
 
-  /** A message cannot carry bytes both ways. */
+  /** Returns a code, because messages cannot carry raw bytes both ways. */
   open(): ErrorCode {
     return 'KIND_REFUSED'
   }
 
-  /** The client is gone: visitors that wait for it get their response at once. */
+  /** Called when the client is gone: visitors that wait for it get an error at once. */
   clientGone(): void {
     for (const exchange of this.#open) exchange.clientGone()
   }
@@ -76,13 +76,13 @@ export class JsonUpstream implements TunnelUpstream {
   #refusal({ head }: Visit, visitor: string): ErrorCode | undefined {
     const { limits, isClosed } = this.#requests
     if (isClosed) return 'CLIENT_GONE'
-    // Bytes both ways have no place in a message, and `docker exec` must not run a command whose output is lost.
+    // Messages cannot carry raw bytes both ways, and `docker exec` must not run a command whose output is lost.
     if (head.upgrade !== '') return 'WIRE_UNSUPPORTED'
     if (head.contentLength > maxBodyBytes(limits)) return 'BODY_TOO_LARGE'
     return this.#hasRoomFor() && this.#takesStream(visitor) ? undefined : 'TUNNEL_BUSY'
   }
 
-  /** The request counts as a stream from now on. `false`: there is none. */
+  /** Counts the request as a stream from now on. Returns `false` if there is none free. */
   #takesStream(visitor: string): boolean {
     const { limits, streamBudget } = this.#requests
     const takers = this.#takers
@@ -91,13 +91,13 @@ export class JsonUpstream implements TunnelUpstream {
   }
 
   /**
-   * Whether requests may go on, or this one. Above the bound the largest of the visitor that has most gives way: others have room next to
-   * what a few do not finish.
+   * Whether requests may continue, or `asking` may. Above the limit, the largest request of the visitor with the most
+   * ends, so that a few unfinished ones do not use up the room.
    */
   #hasRoomFor(asking?: JsonExchange): boolean {
     const mostBytes = MAX_HELD_MESSAGES * this.#requests.limits.maxMessageBytes
     while (this.#requests.heldBytes > mostBytes) {
-      // No visitor can return what the client does not take.
+      // Ending visitors' requests does not help if the client does not take the bytes.
       const isClients = this.#requests.heldBytes - this.#requests.collectedBytes > mostBytes
       const largest = isClients ? undefined : this.#largest()
       if (largest === undefined || largest === asking) return false
@@ -120,21 +120,17 @@ export class JsonUpstream implements TunnelUpstream {
 }
 
 type Phase =
-  /** The request arrives. */
   | 'collecting'
-  /** The request was sent. */
   | 'waiting'
-  /** The response is in transit to the visitor. */
+  /** The response is being sent to the visitor. */
   | 'answering'
   | 'over'
 
 interface JsonExchangeOwner {
-  /** Whether it may keep what it has. */
   hasRoom(): boolean
   ended(): void
 }
 
-/** A request and its response. */
 export class JsonExchange implements Exchange, Deadline {
   dueTick = 0
   readonly visitor: string
@@ -147,7 +143,7 @@ export class JsonExchange implements Exchange, Deadline {
   #id = 0
   /** The part of the response's body that the visitor did not take yet. */
   #rest: Uint8Array | undefined
-  /** The part of it that is charged: all, until the visitor has all of it. */
+  /** The number of charged bytes: the whole body, until the visitor has all of it. */
   #restBytes = 0
 
   constructor(visit: Visit, visitor: string, requests: JsonRequests, owner: JsonExchangeOwner) {
@@ -160,7 +156,7 @@ export class JsonExchange implements Exchange, Deadline {
     this.#framer = bodyOf(head, (bytes, start, end) => this.#keep(bytes.subarray(start, end)))
     requests.deadlines.watch(this)
     requests.deadlines.arm(this, requests.limits.headTimeoutMs)
-    // The app cannot decide before it has the body: the message holds both.
+    // The message contains head and body, so the app cannot decide about 100 (Continue).
     if (head.expectsContinue) visit.write(CONTINUE)
   }
 
@@ -191,7 +187,7 @@ export class JsonExchange implements Exchange, Deadline {
     const parts = requestParts(this.#visit, this.#requests.keepsRawPaths)
     const bodyBytes = this.#body?.take()
     const isBodiless = head.method === 'GET' || head.method === 'HEAD'
-    // Existing clients pass no body on with these methods: without it, it would be another request.
+    // Existing clients drop the body of these methods, which would change the request.
     if (parts === undefined || (isBodiless && bodyBytes !== undefined)) return this.#fail('WIRE_UNSUPPORTED')
     const { path, headers } = parts
     const body = isBodiless ? undefined : this.#encoded(bodyBytes)
@@ -218,14 +214,14 @@ export class JsonExchange implements Exchange, Deadline {
     if (this.#phase === 'answering') this.#pump()
   }
 
-  /** An existing client works on, and its response will be dropped. */
+  /** Called when the visitor left. An existing client continues its work, and its response will be dropped. */
   abandoned(): void {
     this.#end()
   }
 
   // ── From the client ────────────────────────────────────────────────────────────────────────────────────────
 
-  /** The message with this exchange's number arrived; `undefined`: it is not a valid response. */
+  /** Called with the response to this exchange; `undefined` if it is not valid. */
   answered(answer: JsonAnswer | undefined): void {
     if (this.#phase !== 'waiting') return
     const body = answer && decodeBody(answer.body)
@@ -261,7 +257,7 @@ export class JsonExchange implements Exchange, Deadline {
 
   // ── Steps ──────────────────────────────────────────────────────────────────────────────────────────────────
 
-  /** The visitor's, once an app took or asked for a login of it. */
+  /** The number of the visitor's connection, once an app asked for a login of it or accepted one. */
   get #connection(): number | undefined {
     const { head, logins } = this.#visit
     if (logins === undefined) return undefined
@@ -279,7 +275,7 @@ export class JsonExchange implements Exchange, Deadline {
     return encodeBody(bytes ?? NOTHING, this.#visit.head.header('content-type'))
   }
 
-  /** Writes until the visitor is full. At most one piece then exceeds that. */
+  /** Writes until the visitor's buffer is full, which at most one piece then exceeds. */
   #pump(): void {
     while (this.#rest !== undefined) {
       const piece = this.#rest.subarray(0, PIECE_BYTES)
@@ -322,13 +318,16 @@ export class JsonExchange implements Exchange, Deadline {
 
 const NOTHING = new Uint8Array(0)
 
-/** Returns the maximum request body that fits a message in base64, whatever is in it. */
+/** Returns the maximum request body that fits in a message as base64, whatever its bytes. */
 function maxBodyBytes(limits: Bounds): number {
   return Math.max(0, Math.floor(((limits.maxMessageBytes - ENVELOPE_BYTES) * 3) / 4))
 }
 
-/** The client is a stranger: of its codes, only those about the origin and the wire are believed. */
+/**
+ * Whether a code of the client is accepted. The client is not trusted, so only codes about the origin and the wire
+ * are.
+ */
 function isBelieved(code: string): code is ErrorCode {
   if (!Object.hasOwn(ERRORS, code)) return false
-  return code === 'WIRE_UNSUPPORTED' || ERRORS[code as ErrorCode].fault === 'origin' // a key, as just seen
+  return code === 'WIRE_UNSUPPORTED' || ERRORS[code as ErrorCode].fault === 'origin' // a key, as checked above
 }

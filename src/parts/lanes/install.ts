@@ -1,4 +1,4 @@
-// Lanes as a part of a server: grants them on the clauses of all parts, and passes on what they serve.
+// Lanes as a part of a server: grants them on the terms of all parts, and reports what they serve.
 
 import type { Lane, LaneEnd, LaneExchange, LaneTerms } from '../../accelerator.ts'
 import type { Clock, Deadline } from '../../server/contracts/clock.ts'
@@ -16,18 +16,18 @@ import { Lanes, type LaneTicket } from './lanes.ts'
 import { SessionTrunk } from './session-trunk.ts'
 import { VisitorLane } from './visitor-lane.ts'
 
-/** The delay in milliseconds until lanes are asked again for what they served: see `SOON_MS` of `reports.ts`. */
+/** The delay in milliseconds until lanes are asked again what they served: see `SOON_MS` of `reports.ts`. */
 const HARVEST_MS = 1
 
-/** A lane may begin. */
+/** The permission to begin a lane. */
 export interface LaneGrant<Request>
   extends LaneTicket,
     Pick<LaneTerms, 'isReported' | 'isMeasured' | 'isForGets' | 'allotted' | 'log'>,
     Pick<LaneOffer<Request>, 'resume'> {
   began(lane: Lane): void
-  /** Called for each exchange; only if `isReported`. */
+  /** Called for each exchange, if `isReported`. */
   exchanged(exchange: LaneExchange): void
-  /** Lines of its exchanges, or of others of the same log; only with a `log`. */
+  /** Called with log lines of its exchanges, or of others with the same log, if there is a `log`. */
   logged(lines: Uint8Array, count: number): void
   ended(lane: Lane, end: LaneEnd): void
 }
@@ -53,7 +53,7 @@ export class ServerLanes extends Lanes<LayeredTunnel> implements Laning, Deadlin
     deadlines.watch(this)
   }
 
-  /** Passes on what lanes have served since the last time, and lets them report more one by one. */
+  /** Reports what lanes have served since the last call, and allows them more single reports. */
   expired(): void {
     this.harvest()
     this.#parts.harvest()

@@ -1,41 +1,41 @@
-// The lanes of a server, by tunnel: when they have to end, what they have served, and how much of it they report.
+// The lanes of a server by tunnel: when they must end, what they have served, and how much of it they report.
 
 import type { ExchangeCounts, Lane, LaneCounts, LaneEnd, LaneTerms } from '../../accelerator.ts'
 import type { LaneServed } from '../../server/contracts/laning.ts'
 
 type Shared = Pick<LaneTerms, 'routingEpoch' | 'reportsLeft'>
 
-/** A lane may begin, and says here that it did. */
+/** The permission to begin a lane, with a call for when it did. */
 export interface LaneTicket extends Shared, Pick<LaneTerms, 'grantedEpoch'> {
   began(lane: Lane): void
   ended(lane: Lane, end: LaneEnd): void
 }
 
-/** Gets what was measured, and how many bytes visitors sent and got, since the last time. */
+/** Called with the measurements, and the numbers of bytes that visitors sent and got, since the last call. */
 type Measured = (measures: Float64Array, bytesIn: number, bytesOut: number) => void
 
 interface Following {
-  /** Exchanges of a second that are to be reported one by one. */
+  /** Returns the number of exchanges per second to report one by one. */
   readonly reportRate: () => number
-  /** Gets what the lane served and did not report one by one. */
+  /** Called with the number of exchanges that the lane did not report one by one. */
   readonly counted: (counts: ExchangeCounts) => void
   readonly ended: (served: LaneServed) => void
-  /** Gets what was measured since the last time; `undefined`: nothing is. */
+  /** Called with the measurements since the last call. `undefined` if nothing is measured. */
   readonly measured: Measured | undefined
 }
 
 interface Running extends Following {
-  /** The part of these counts that was passed on. */
+  /** The part of these counts that was already passed on. */
   unreported: ExchangeCounts
   passed: Pick<LaneCounts, 'measures' | 'bytesIn' | 'bytesOut'> | undefined
 }
 
 const NOTHING: ExchangeCounts = { requests: 0, errors: 0, bytes: 0 }
 
-/** The lanes of a server. `Tunnel`: the type of their destination, which need not be known here. */
+/** The lanes of a server. `Tunnel` is the type of their destination, of which only the identity matters here. */
 export class Lanes<Tunnel extends object> {
   readonly #running = new Map<Lane, Running>()
-  /** The same, by tunnel: a client has tunnels recalled as often as it likes, and pays for its own lanes alone. */
+  /** The lanes by tunnel. A client may have tunnels recalled at any rate, and only affects its own lanes. */
   readonly #ofTunnels = new Map<Tunnel, Set<Lane>>()
   readonly #shared = new WeakMap<Tunnel, Shared>()
 
@@ -71,7 +71,7 @@ export class Lanes<Tunnel extends object> {
     for (const [lane, running] of this.#running) passOn(running, lane.counts)
   }
 
-  /** Lets lanes report as many exchanges one by one as are wanted now. */
+  /** Allows lanes to report as many exchanges one by one as are wanted now. */
   allowReports(): void {
     for (const [tunnel, [first]] of this.#ofTunnels) {
       const running = first && this.#running.get(first)

@@ -1,4 +1,4 @@
-// A visitor's way to a lane: a stream of its own once its requests come easy, and when to give it up.
+// Decides when a visitor gets a lane: reserves a stream once its requests are small, and decides when to release it.
 
 import type { Lane } from '../../accelerator.ts'
 import { IDEMPOTENT } from '../../http/characters.ts'
@@ -8,18 +8,22 @@ import type { LaneSite, VisitorShortcut } from '../../server/contracts/laning.ts
 import type { Ease, Exchange, Upstream, Visit } from '../../server/contracts/upstream.ts'
 import type { LaneGrant } from './install.ts'
 
-/** The number of small exchanges within `SOON_MS` that make a visitor fit for a lane. */
+/** The number of small exchanges within `SOON_MS` that qualify a visitor for a lane. */
 const EASY_EXCHANGES = 8
 const SOON_MS = 1_000
-/** A lane that served fewer was not worth its while: the next one has to wait for twice as many easy exchanges. */
+/**
+ * The number of requests below which a lane was not worth it: the next one needs twice as many small exchanges first.
+ */
 const WORTHWHILE_REQUESTS = 64
 const MAX_WANTED_EASY = 65_536
-/** Exchanges after which a stream that is not fit for a lane, such as one whose last lane is not back yet, is returned. */
+/**
+ * The number of exchanges after which an unsuitable stream is released, such as one whose last lane was not returned.
+ */
 const MAX_WAITED = 8
 
-/** A visitor's connection, and on what terms a lane for it may begin now. */
+/** A visitor's connection, and the terms on which a lane for it may begin. */
 interface Site<Request> extends Omit<LaneSite<Request>, 'offer'> {
-  /** Grants a lane. `undefined` if there may be none. */
+  /** Grants a lane. `undefined` if none is allowed. */
   grant(): LaneGrant<Request> | undefined
 }
 
@@ -57,7 +61,8 @@ export class VisitorLane<Request> implements VisitorShortcut<Request> {
     this.#unfinished = undefined
     const isFit = isResumed || (this.#upstream === upstream && this.#reserved?.isOpen === true)
     if (this.#reserved !== undefined && !isFit) this.giveUp()
-    // A lane serves one host: a proxy in front, whose requests are for a tunnel each, would begin and end one all the time.
+    // A lane serves one host. A proxy in front, whose requests are for several tunnels, would begin and end one all
+    // the time.
     if (this.#lastUpstream !== upstream) this.#forget()
     this.#lastUpstream = upstream
     this.#hasBodies ||= visit.head.method !== 'GET' || visit.head.body !== 'none'
@@ -113,7 +118,7 @@ export class VisitorLane<Request> implements VisitorShortcut<Request> {
       ended: end => {
         const isWorthwhile = end !== undefined && end.counts.requests >= WORTHWHILE_REQUESTS
         this.#wantedEasy = isWorthwhile ? EASY_EXCHANGES : Math.min(2 * this.#wantedEasy, MAX_WANTED_EASY)
-        // An exchange that the lane started continues here. The stream goes back to the pool after it.
+        // An exchange that the lane began continues here. The stream then returns to the pool.
         if (end?.isAsked) this.#unfinished = grant
         else this.giveUp()
         site.left(end)
@@ -127,8 +132,8 @@ export class VisitorLane<Request> implements VisitorShortcut<Request> {
     const grant = this.#unfinished
     const upstream = this.#upstream
     if (grant === undefined || upstream === undefined) return undefined
-    // The app may have had the request. A request that does no harm twice is sent again, as if it had just come; any other
-    // fails with the closed connection.
+    // The app may have had the request. If it does no harm twice, it is sent again as if it had just come; otherwise
+    // it fails with the closed connection.
     if (this.#reserved?.isOpen !== true && IDEMPOTENT.has(arrival.head.method)) {
       this.giveUp()
       return undefined

@@ -1,4 +1,4 @@
-// An app's response as a Response for middlewares: HTTP/1.1 text goes in, its body comes out of a stream.
+// Turns an app's response into a Response for middlewares: takes HTTP/1.1 text, and provides the body as a stream.
 
 import { copyOf } from '../../bytes.ts'
 import { deferred } from '../../deferred.ts'
@@ -6,20 +6,19 @@ import type { ResponseHead } from '../../http/head.ts'
 import { ResponseReader } from '../../http/message-reader.ts'
 import type { Bounds } from '../../server/settings/bounds.ts'
 
-/** Pieces of the response that wait for the middleware; then the app waits. */
+/** The number of response bytes that may wait for the middleware. With more, the app waits. */
 const MAX_QUEUED_BYTES = 262_144
 
 export interface AnswerReader {
-  /** Called when there is room again. */
   drained(): void
-  /** The middleware does not want the rest. */
+  /** Called when the middleware does not want the rest. */
   cancelled(): void
 }
 
 export class InnerAnswer {
-  /** The head came, and `response` is there. */
+  /** Whether the head has arrived and `response` exists. */
   hasBegun = false
-  /** The protocols that a 101 switches to; empty: it is another response. */
+  /** The protocols that a 101 switches to; empty for other responses. */
   upgrade = ''
   readonly #limits: Bounds
   readonly #method: string
@@ -31,7 +30,7 @@ export class InnerAnswer {
   #controller: ReadableStreamDefaultController<Uint8Array> | undefined
   #isBackedUp = false
 
-  /** Makes a reader of a response. `method`: of the request. */
+  /** Makes a reader of a response. `method`: that of the request. */
   constructor(limits: Bounds, method: string, reader: AnswerReader) {
     this.#limits = limits
     this.#method = method
@@ -44,13 +43,13 @@ export class InnerAnswer {
     return this.#response.promise
   }
 
-  /** Whether there is room; otherwise the app waits for `drained`. */
+  /** Whether there is room. If not, the app waits for `drained`. */
   get hasRoom(): boolean {
     this.#isBackedUp = (this.#controller?.desiredSize ?? 1) <= 0
     return !this.#isBackedUp
   }
 
-  /** Takes bytes[start, end). `false`: they are not response. */
+  /** Takes bytes[start, end). Returns `false` if they are not a valid response. */
   take(bytes: Uint8Array, start: number, end: number): boolean {
     const { head, body } = this.#text
     let at = start
@@ -59,7 +58,7 @@ export class InnerAnswer {
       if (at === 0) return true
       // A Response cannot have a higher status.
       if (at < 0 || head.status > 599) return false
-      // A middleware sees one response for each request.
+      // A middleware gets one response for each request.
       if (this.#text.isFinal) this.#begin(head)
     }
     body.feed(bytes, at, end)
@@ -67,7 +66,7 @@ export class InnerAnswer {
     return true
   }
 
-  /** The app sends no more. */
+  /** Called when the app sends no more. */
   end(): void {
     if (this.#text.body.ended()) this.#close()
     else this.fail(new Error('the answer ended early'))

@@ -1,8 +1,9 @@
-// The app's side of an exchange that middlewares wrap: a Request in transit to an upstream, and its response as a Response.
+// The app's side of an exchange with middlewares: sends a Request to an upstream, and returns its response as a
+// Response.
 
 import { copyOf } from '../../bytes.ts'
 import { deferred } from '../../deferred.ts'
-import type { ErrorCode } from '../../errors.ts'
+import { type ErrorCode, errorOf } from '../../errors.ts'
 import { errorAnswer } from '../../http/error-answer.ts'
 import { CONNECTION_NAMES } from '../../http/field-names.ts'
 import type { Hop } from '../../http/forward.ts'
@@ -13,12 +14,12 @@ import type { Bounds } from '../../server/settings/bounds.ts'
 import { InnerAnswer } from './inner-answer.ts'
 import type { Wrapping } from './middleware.ts'
 
-/** The headers of one connection, or written again: no middleware changes framing or routing. */
+/** The headers of a connection, or those that are written again: no middleware changes framing or routing. */
 const OWN_NAMES: ReadonlySet<string> = new Set(['host', ...CONNECTION_NAMES])
 
 const LAST_CHUNK = Buffer.from('0\r\n\r\n')
 
-/** A reader of a body, spelled out because the platforms' own types differ. */
+/** A reader of a body, written out because the platforms' own types differ. */
 interface BodyReader {
   read(): Promise<{ readonly done: boolean; readonly value?: Uint8Array | undefined }>
   cancel(): Promise<void>
@@ -30,23 +31,22 @@ export class InnerVisit implements Visit {
   readonly hstsLine = undefined
   readonly keepsAlive = true
   readonly originTimeoutMs: number | undefined
-  /** The code of a request that could not be sent, or of a response that ended in the middle. */
+  /** The code of a request that could not be sent, or of a response that ended early. */
   failure: ErrorCode | undefined
   readonly #outer: Visit
   readonly #wrapping: Wrapping
   readonly #limits: Bounds
   readonly #request: Request
-  /** The visitor's body has a length and comes untouched: the app gets the length as well. */
+  /** Whether the visitor's body has a length and was not changed, so that the app gets the length too. */
   readonly #keepsLength: boolean
   readonly #answer: InnerAnswer
-  /** The destination of the request. */
   #served: Served | undefined
   #exchange: Exchange | undefined
   #isOver = false
   #isRequestSent = false
   #resume: (() => void) | undefined
   #isPaused = false
-  /** The calls of the app since its 101, until the middlewares have agreed to that. */
+  /** The app's calls since its 101, until the middlewares have agreed to it. */
   readonly #sinceSwitch: (() => unknown)[] = []
   #isJoined = false
 
@@ -71,7 +71,7 @@ export class InnerVisit implements Visit {
     })
   }
 
-  /** Resolves with the response; one that could not be had is a page with its code. */
+  /** Resolves with the response; if there is none, with the page of the code. */
   begin(served: Served): Promise<Response> {
     const bytes = headOf(this.#request, this.#outer.head, this.#keepsLength)
     const end = parseRequestHead(this.head, bytes, 0, bytes.length, this.#limits)
@@ -87,12 +87,11 @@ export class InnerVisit implements Visit {
     return this.#answer.response
   }
 
-  /** The protocols that the app switches to; empty: it does not. */
+  /** The protocols that the app switches to; empty for none. */
   get upgrade(): string {
     return this.#answer.upgrade
   }
 
-  /** Whether the app's side has all of the request. */
   get isRequestSent(): boolean {
     return this.#isRequestSent
   }
@@ -101,17 +100,17 @@ export class InnerVisit implements Visit {
     return this.#exchange ?? DEAD_EXCHANGE
   }
 
-  /** The visitor has the 101: what the app did since then follows, and bytes go both ways. */
+  /** Called when the visitor has the 101: the app's calls since then follow, and raw bytes go both ways. */
   join(): void {
     let isTaking = true
     for (let act = this.#sinceSwitch.shift(); act !== undefined; act = this.#sinceSwitch.shift())
       isTaking = act() !== false
     this.#isJoined = true
-    // The app waits since its 101.
+    // The app has waited since its 101.
     if (isTaking) this.exchange.drained()
   }
 
-  /** The visitor does not want the response any more. */
+  /** Called when the visitor does not want the response any more. */
   abandon(): void {
     if (this.#isOver) return
     this.#over()
@@ -149,7 +148,7 @@ export class InnerVisit implements Visit {
       if (this.#isOver) return
       this.#over()
       exchange.abandoned()
-      this.#answer.fail(error instanceof Error ? error : new Error(String(error)))
+      this.#answer.fail(errorOf(error))
     }
   }
 
@@ -187,7 +186,7 @@ export class InnerVisit implements Visit {
 
   answered(): void {}
 
-  /** The middlewares have the response. */
+  /** Does nothing, because the middlewares have the response. */
   switched(): void {}
 
   endAnswer(): void {
@@ -236,7 +235,7 @@ export class InnerVisit implements Visit {
     else this.#sinceSwitch.push(act)
   }
 
-  /** The request goes to another client from its beginning; what of the body is still to come follows by itself. */
+  /** Sends the request to another client from its beginning. The rest of the body follows by itself. */
   #sendAgain(served: Served, pieces: readonly Uint8Array[]): void {
     if (!this.#isRequestSent && this.#request.body !== null) return this.fail('ORIGIN_CLOSED')
     this.#served = served
@@ -254,10 +253,11 @@ export class InnerVisit implements Visit {
   }
 }
 
-/** The Request as HTTP/1.1 text, for the host that the visitor asked for. */
+/** Returns the Request as HTTP/1.1 text, for the host that the visitor requested. */
 function headOf(request: Request, visitor: RequestHead, keepsLength: boolean): Uint8Array {
   const { pathname, search } = new URL(request.url)
-  // A Request has no target `*`, nor an absolute one without a path: it goes on as sent, unless a middleware changed it.
+  // A Request cannot have the target `*`, nor an absolute one without a path. It is sent as it came, unless a
+  // middleware changed it.
   const { method, target, pathStart, targetEnd } = visitor
   const isAsterisk = target === '*' ? pathname === '/*' : pathStart === targetEnd && pathname === '/'
   const path = isAsterisk && method === 'OPTIONS' && search === '' ? '*' : `${pathname}${search}`

@@ -1,4 +1,4 @@
-// Middlewares as a part of a server: the last layer, which wraps the upstream that the others lead to.
+// Middlewares as a part of a server: the last layer, around the upstream that the others chose.
 
 import { changed, type Route, routedLater } from '../../server/contracts/front.ts'
 import type { Install } from '../../server/contracts/part.ts'
@@ -29,7 +29,7 @@ export const installMiddlewares: Install = server => {
           changed(next(request), route =>
             route.kind === 'upstream' && !route.isOwn ? wrap(server, middlewares, route, wrapping) : route,
           )
-        // Of a guard alone: it comes when it is needed.
+        // Only a guard added a middleware, whose code is loaded when needed.
         return code === undefined ? routedLater(load(), goOn) : goOn(code)
       }
     },

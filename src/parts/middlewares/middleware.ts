@@ -1,4 +1,4 @@
-// Middlewares around an upstream: the visitor's exchange as a web Request, and what the app responds as a web Response.
+// Middlewares around an upstream: the visitor's exchange as a web Request, and the app's response as a web Response.
 //
 //   visitor ── head, body ──▶ Request ──▶ middlewares ──▶ Request ── head, body ──▶ upstream ──▶ app
 //   visitor ◀── head, body ── Response ◀── middlewares ◀── Response ◀── head, body ── upstream ◀── app
@@ -7,7 +7,7 @@
 
 import { copyOf } from '../../bytes.ts'
 import { deferred } from '../../deferred.ts'
-import type { ErrorCode } from '../../errors.ts'
+import { type ErrorCode, messageOf } from '../../errors.ts'
 import { sendAnswer, switchHeadOf } from '../../handler/answer.ts'
 import { RequestBody, requestOf } from '../../handler/request.ts'
 import { type BodyFramer, bodyOf } from '../../http/body.ts'
@@ -91,14 +91,14 @@ class WrappedExchange implements Exchange, Deadline {
   readonly #framer: BodyFramer
   #body: RequestBody | undefined
   #inner: InnerVisit | undefined
-  /** The exchange that gets the visitor's bytes behind a 101. */
+  /** The exchange that gets the visitor's bytes after a 101. */
   #switched: Exchange | undefined
   #owesContinue: boolean
   #isOver = false
-  /** The head of the response went out. */
+  /** Whether the head of the response was sent. */
   #isAnswered = false
   #isRequestComplete = false
-  /** The visitor does not take more of the response: what goes on when it does. */
+  /** Continues when the visitor takes more of the response. `undefined` while it does. */
   #waiting: { resolve(): void; reject(error: Error): void } | undefined
   #running: Middleware | undefined
 
@@ -119,7 +119,6 @@ class WrappedExchange implements Exchange, Deadline {
     context.deadlines.watch(this)
   }
 
-  /** Starts. Returns `false` if it has failed. */
   start(): boolean {
     const visit = this.#visit
     const { head } = visit
@@ -151,7 +150,7 @@ class WrappedExchange implements Exchange, Deadline {
     this.#body?.close()
     const { limits } = this.#context
     const { originTimeoutMs = limits.originTimeoutMs } = this.#visit
-    // The app has its own time, and the middlewares get as much as guards do.
+    // The app has a time limit of its own, and middlewares get as much as guards.
     if (originTimeoutMs > 0 && !this.#isAnswered)
       this.#context.deadlines.arm(this, originTimeoutMs + limits.guardTimeoutMs)
   }
@@ -170,7 +169,7 @@ class WrappedExchange implements Exchange, Deadline {
     inner?.abandon()
   }
 
-  /** The middlewares took too long. */
+  /** Called when the middlewares took too long. */
   expired(): void {
     if (this.#isAnswered) return
     this.#fail(new Error('no answer in time'))
@@ -217,7 +216,7 @@ class WrappedExchange implements Exchange, Deadline {
     }
   }
 
-  /** The app switches protocols, and the middlewares let it: they see nothing of what follows. */
+  /** Switches protocols, as the app and the middlewares agreed. Middlewares do not see later bytes. */
   #switch(response: Response): void {
     const inner = this.#inner
     if (!inner?.upgrade) throw new RangeError('its 101 is not that of the app')
@@ -227,7 +226,7 @@ class WrappedExchange implements Exchange, Deadline {
     this.#finish()
     visit.answered(101)
     visit.write(withLines(switchHeadOf(response, inner.upgrade), visit))
-    // The visitor's bytes follow at once.
+    // The visitor's bytes may follow at once.
     this.#switched = inner.exchange
     visit.switched()
     inner.join()
@@ -247,7 +246,7 @@ class WrappedExchange implements Exchange, Deadline {
         const answer = this.#call(index + 1, next).finally(() => {
           this.#running = middleware
         })
-        // A middleware that does not wait for its response must not end the process when there is none.
+        // A middleware that does not await its response must not end the process if there is none.
         answer.catch(() => {})
         return answer
       },
@@ -293,7 +292,7 @@ class WrappedExchange implements Exchange, Deadline {
     inner?.abandon()
     if (code === 'PLUGIN_FAILED') {
       const running = this.#running
-      const detail = `The middleware "${running?.name ?? 'unknown'}" failed: ${cause instanceof Error ? cause.message : String(cause)}.`
+      const detail = `The middleware "${running?.name ?? 'unknown'}" failed: ${messageOf(cause)}.`
       this.#context.faults.report(running ?? this.#served.upstream, code, detail, cause)
     }
     this.#visit.fail(code)
@@ -311,13 +310,16 @@ class WrappedExchange implements Exchange, Deadline {
   }
 }
 
-/** The protocols that a request offers to switch to, in its spelling. */
+/** Returns the protocols that a request offers to switch to, in its spelling. */
 function offerOf(head: RequestHead): string {
   const lines = head.headerList().filter(([name]) => name.toLowerCase() === 'upgrade')
   return lines.map(([, value]) => value).join(', ')
 }
 
-/** The head with lines of the server in front of its blank line; the first piece of a response holds all of its head. */
+/**
+ * Inserts the server's lines before the blank line of the head. The first piece of a response contains the whole
+ * head.
+ */
 function withLines(bytes: Uint8Array, { answerLines, hstsLine, altSvcLine }: Visit): Uint8Array {
   if ((answerLines ?? hstsLine ?? altSvcLine) === undefined) return bytes
   const at = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).indexOf('\r\n\r\n') + 2

@@ -31,26 +31,28 @@ export const installObservers: Install = server => {
       // A refused request without a tunnel goes to the observers of all tunnels.
       watch('', head, address)?.ended(ending)
     },
-    followRaw({ name, kind }, address) {
+    followRaw(visit) {
+      const { tunnel, address } = visit
+      const { name, kind } = tunnel
       const watched = observers.began(name, () => ({ kind, address, method: '', target: '', host: '' }))
       if (watched === undefined) return undefined
       return {
         sent: () => watched.sent(),
-        ended: ({ bytesIn, bytesOut, code, served }) =>
+        ended: ({ bytesIn, bytesOut, error }) =>
           watched.ended({
             status: 0,
             requestBytes: bytesIn,
             responseBytes: bytesOut,
-            code,
+            code: error,
             reason: undefined,
-            served,
+            served: visit.served,
           }),
       }
     },
     lane(asking) {
       const { name } = asking.tunnel
       if (!observers.areFor(name)) return undefined
-      // Each request of a proxy's connection may be another visitor's: only the main thread reads who it says.
+      // Each request on a proxy's connection may come from another visitor, which only the main thread can tell.
       if (asking.isProxy || observers.trace(name)) return 'none'
       return loggedOf(observers, asking) ?? calledOf(observers, asking)
     },
@@ -65,7 +67,7 @@ function seenOf(
   return requestId === '' ? seen : { ...seen, requestId }
 }
 
-/** Lanes write the lines of an access log themselves. */
+/** Returns the access log whose lines lanes write themselves. */
 function loggedOf(
   observers: Observers,
   { tunnel, head, address, served }: LaneAsking,
@@ -83,7 +85,7 @@ function loggedOf(
   }
 }
 
-/** Each exchange of a lane is reported, and all of it is over by then. */
+/** Returns the observers' calls for exchanges of a lane, each of which is already over. */
 function calledOf(observers: Observers, { tunnel, head, address, served }: LaneAsking): LaneClause {
   const { host } = head
   return {

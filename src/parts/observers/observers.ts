@@ -1,9 +1,10 @@
-// Tells the observers of a server what its visitors do. An observer is a stranger's code: its exceptions are reported, and do
-// not affect visitors.
+// Calls the observers of a server. An observer is foreign code: its exceptions are reported, and do not affect
+// visitors.
 
 import type { LineObserver, Observer, Outcome, Seen } from '../../plugin.ts'
 import type { Ending, Follower } from '../../server/contracts/layer.ts'
 import type { Faults } from '../../server/contracts/part.ts'
+import { toHundredth } from '../../server/routing/exchanges.ts'
 import { pluginsFor } from '../../server/settings/plugins-for.ts'
 
 /** A pattern for `traceparent`, which goes into a header line. */
@@ -12,13 +13,13 @@ const TRACEPARENT = /^00-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$/
 export class Observers {
   readonly #observers: () => readonly Observer[]
   readonly #faults: Faults
-  /** The last id. Shared with other threads. */
+  /** The last id, shared with other threads. */
   readonly ids: BigInt64Array<SharedArrayBuffer> = new BigInt64Array(new SharedArrayBuffer(8))
-  /** The numbers of access logs, to distinguish them in other threads. */
+  /** The numbers of access logs, by which other threads distinguish them. */
   readonly #numbers = new WeakMap<Observer, number>()
   #lastNumber = 0
 
-  /** Makes the observers. `observers` returns those of now. */
+  /** Makes the observers. `observers` returns the current ones. */
   constructor(observers: () => readonly Observer[], faults: Faults) {
     this.#observers = observers
     this.#faults = faults
@@ -28,7 +29,7 @@ export class Observers {
     return pluginsFor(this.#observers(), tunnel).length > 0
   }
 
-  /** The only observer of this tunnel, if lines are all that it wants, and its number. */
+  /** Returns the only observer of this tunnel and its number, if it only wants log lines. */
   linesOf(tunnel: string): { readonly observer: LineObserver; readonly log: number } | undefined {
     const [observer, ...others] = pluginsFor(this.#observers(), tunnel)
     if (observer === undefined || others.length > 0 || !isLineObserver(observer)) return undefined
@@ -37,19 +38,18 @@ export class Observers {
     return { observer, log }
   }
 
-  /** Whether each request of this tunnel is a part of a trace of theirs. */
+  /** Whether each request of this tunnel belongs to a trace of an observer. */
   trace(tunnel: string): boolean {
     return pluginsFor(this.#observers(), tunnel).some(observer => observer.trace !== undefined)
   }
 
-  /** A visitor is there. `undefined`: there is no observer. */
+  /** Called for a new visitor. `undefined` if there is no observer. */
   began(tunnel: string, seen: () => Omit<Seen, 'id' | 'tunnel'>): Watched | undefined {
     const observers = pluginsFor(this.#observers(), tunnel)
     if (observers.length === 0) return undefined
     return new Watched(this, observers, { id: this.nextId(), tunnel, ...seen() })
   }
 
-  /** Returns an id for `served`. */
   nextId(): number {
     return Number(Atomics.add(this.ids, 0, 1n)) + 1
   }
@@ -62,12 +62,12 @@ export class Observers {
     this.tell(observers, observer => observer.ended?.(seen, outcome))
   }
 
-  /** Calls each of them. Errors and rejections are reported. */
+  /** Calls each observer. Errors and rejections are reported. */
   tell(observers: readonly Observer[], call: (observer: Observer) => unknown): void {
     for (const observer of observers)
       try {
         const result = call(observer)
-        // The type says void, and an async function fits it.
+        // The type says void, which an async function also fits.
         if (result instanceof Promise) result.catch((cause: unknown) => this.#report(observer, cause))
       } catch (cause) {
         this.#report(observer, cause)
@@ -80,13 +80,12 @@ export class Observers {
   }
 }
 
-/** One visitor's request or connection, for those who watch it. */
+/** One visitor's request or connection, for its observers. */
 export class Watched implements Follower {
   readonly #all: Observers
   readonly #observers: readonly Observer[]
   readonly #seen: Seen
   readonly #beganAt: number = performance.now()
-  /** The request was sent to the client. */
   #sentAt = 0
   #answeredAt = 0
 
@@ -97,7 +96,7 @@ export class Watched implements Follower {
     all.tell(observers, observer => observer.began?.(seen))
   }
 
-  /** The `traceparent` for the app; `undefined`: there is none. `parent`: what the visitor sent. */
+  /** Returns the `traceparent` for the app. `undefined` for none. `parent`: that of the visitor. */
   trace(parent: () => string | undefined): string | undefined {
     let traced: string | undefined
     for (const observer of this.#observers)
@@ -109,12 +108,11 @@ export class Watched implements Follower {
     return traced
   }
 
-  /** The request was sent to a client; the last one counts. */
+  /** Called when the request was sent to a client; the last call counts. */
   sent(): void {
     this.#sentAt = performance.now()
   }
 
-  /** The head of the response is there. */
   answered(status: number): void {
     this.#answeredAt = performance.now()
     this.#all.tell(this.#observers, observer => observer.responded?.(this.#seen, status))
@@ -146,8 +144,4 @@ export class Watched implements Follower {
 
 function isLineObserver(observer: Observer): observer is LineObserver {
   return 'accessLines' in observer && (observer as LineObserver).accessLines.isOf(observer)
-}
-
-function toHundredth(ms: number): number {
-  return Math.round(ms * 100) / 100
 }

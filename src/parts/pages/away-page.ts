@@ -1,6 +1,9 @@
-// The page for visitors while an app or its client is away, in its form on the wire.
+// The page for visitors while an app or its client is away, in the form for the wire.
 
-/** The longest text, in bytes of UTF-8. With its escapes and the rest of a registration it fits one frame. */
+/**
+ * The maximum length of the text, in bytes of UTF-8. With its escapes and the rest of a registration it fits in one
+ * frame.
+ */
 export const MAX_PAGE_BYTES = 32_768
 
 export const PAGE_TYPES = ['text/html', 'text/plain', 'application/json'] as const
@@ -12,7 +15,7 @@ export interface AwayPage {
   readonly status?: number
 }
 
-/** Whether a response of this status has a body, and is not one of an app that is there and redirects. */
+/** Whether a response with this status has a body and is not a redirect, which only an app that is there would send. */
 export function isPageStatus(status: unknown): status is number {
   return Number.isInteger(status) && (status === 200 || (Number(status) >= 400 && Number(status) <= 599))
 }

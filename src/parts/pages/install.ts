@@ -1,4 +1,5 @@
-// The part of a server with the pages for visitors while an app or its client is away. Clients send them with their registration.
+// The pages for visitors while an app or its client is away, as a part of a server. Clients send them with their
+// registration.
 
 import type { ErrorCode } from '../../errors.ts'
 import { type ErrorAnswerOptions, wantsHtml } from '../../http/error-answer.ts'
@@ -7,7 +8,7 @@ import type { Install } from '../../server/contracts/part.ts'
 import { type AwayPage, awayPageOf, MAX_PAGE_BYTES } from './away-page.ts'
 import { KeptPages } from './kept-pages.ts'
 
-/** The app, or its client, is not there. A fault in a response is for the app's owner to read. */
+/** The codes for an app or client that is away. A fault in a response is for the app's owner. */
 const AWAY: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
   'TUNNEL_NOT_FOUND',
   'CLIENT_GONE',
@@ -19,7 +20,10 @@ const AWAY: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
   'ORIGIN_UNHEALTHY',
 ])
 
-/** Nothing in the page runs, or loads anything: the name may be another client's tomorrow, with its visitors and their cookies. */
+/**
+ * The policy of these pages: nothing runs or loads, because the name may belong to another client tomorrow, with its
+ * visitors and their cookies.
+ */
 const POLICY =
   "default-src 'none'; style-src 'unsafe-inline'; img-src data:; font-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; sandbox allow-top-navigation-by-user-activation allow-popups"
 

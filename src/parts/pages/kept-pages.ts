@@ -1,28 +1,26 @@
-// Pages of clients in memory, by the name of their tunnel. They stay when the client leaves, until another client has the name or theirs
-// may not have it any more.
+// Clients' pages in memory, by the name of their tunnel. They stay when the client leaves, until another client has
+// the name, or this one may not have it any more.
 
 import type { AwayPage } from './away-page.ts'
 
 /**
- * The bytes of one token or address: 32 pages of the longest. If exceeded: its oldest page is removed.
+ * The bytes that one token or address may use: 32 pages of the maximum size. If exceeded, its oldest page is removed.
  */
 const MAX_OWNER_BYTES = 1_048_576
-/**
- * The bytes of all pages. If exceeded: the oldest page of the owner with most is removed.
- */
+/** The bytes of all pages. If exceeded, the oldest page of the owner with the most is removed. */
 const MAX_BYTES = 67_108_864
 /** The cost of a page in addition to its text. */
 const PAGE_COST_BYTES = 512
-/** The time that a page stays for visitors of a name without a client. */
+/** The time in milliseconds for which a page is shown for a name without a client. */
 const AWAY_MS = 86_400_000
 
 interface Kept {
   readonly owner: string
   readonly page: AwayPage
   readonly bytes: number
-  /** Whether its client could still register the name. */
+  /** Returns whether its client could still register the name. */
   readonly mayStay: () => boolean
-  /** The time, on the clock, at which the first visitor found the name without a client. */
+  /** The time, on the clock, when the first visitor found the name without a client. */
   awayAt: number | undefined
 }
 

@@ -1,4 +1,4 @@
-// The time that an app has for the head of a response, as its client chose it, as a part of a server.
+// The time limit for the head of an app's response, as its client chose it, as a part of a server.
 
 import type { LayeredTunnel } from '../../server/contracts/layer.ts'
 import type { Install } from '../../server/contracts/part.ts'
@@ -13,7 +13,7 @@ export const installPatience: Install = server => {
     layer(next, tunnel) {
       const ms = chosen.get(tunnel)
       if (ms === undefined) return next
-      // The bound may be lower since a reload.
+      // A reload may have lowered the limit.
       const originTimeoutMs = Math.min(ms, longest() || ms)
       return request => {
         request.originTimeoutMs = originTimeoutMs

@@ -7,7 +7,7 @@
 
 import type { BreakerRule } from '../../server/settings/tunnel-rule.ts'
 
-/** The longest time between tries. */
+/** The longest time in milliseconds between attempts. */
 const MAX_OPEN_MS = 60_000
 
 export class Breaker {
@@ -17,12 +17,12 @@ export class Breaker {
   #windowEnds = 0
   #requests = 0
   #failures = 0
-  /** 0: closed. */
+  /** The time until which the breaker is open; 0 if it is closed. */
   #openUntil = 0
   #openMs: number
   #isTrying = false
 
-  /** `opened`: from now on visitors are refused. */
+  /** Makes a breaker. `opened` is called when visitors are refused from now on. */
   constructor(
     { errorPercent = 50, minRequests = 20, windowMs = 10_000, openMs = 5_000 }: BreakerRule,
     opened: () => void,
@@ -51,8 +51,8 @@ export class Breaker {
   }
 
   /**
-   * A visitor that was admitted is done with. `undefined`: it left, and nothing is known of the app. `isTry`: it was admitted
-   * while the breaker was not closed. A result from before says nothing about the try.
+   * Called when an admitted visitor is done. `undefined`: it left, so nothing is known about the app. `isTry`: it was
+   * admitted while the breaker was not closed. Results of earlier visitors say nothing about the try.
    */
   ended(hasFailed: boolean | undefined, isTry: boolean): void {
     if (!isTry) {
@@ -67,7 +67,7 @@ export class Breaker {
     this.#requests = this.#failures = 0
   }
 
-  /** This many ended while it was closed. */
+  /** Counts requests that ended while the breaker was closed. */
   counted(requests: number, failures: number): void {
     if (this.#openUntil !== 0) return
     const now = this.#now()

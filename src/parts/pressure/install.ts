@@ -1,4 +1,4 @@
-// The rules for tunnels under load, as a part of a server: a layer for tunnels that a rule names.
+// The rules for tunnels under load as a part of a server: a layer for tunnels that a rule names.
 
 import type { Install } from '../../server/contracts/part.ts'
 import { Pressures } from './pressure.ts'

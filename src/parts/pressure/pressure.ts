@@ -1,4 +1,5 @@
-// The operator's limits for a tunnel under load: a breaker, a bound of requests at once, bounds of what visitors send.
+// The operator's limits for a tunnel under load: a breaker, a number of requests at once, and limits of what visitors
+// send.
 
 import type { Clock } from '../../server/contracts/clock.ts'
 import type { LayeredTunnel } from '../../server/contracts/layer.ts'
@@ -12,7 +13,7 @@ export class Pressure {
   readonly slots: Slots | undefined
   readonly maxContentLength: number
   readonly maxHeadBytes: number
-  /** The time for a response. 0 for no limit. */
+  /** The time in milliseconds for a response. 0 for no limit. */
   readonly responseTimeoutMs: number
 
   constructor(

@@ -1,5 +1,5 @@
-// How many requests of a tunnel are in progress at once, and the queue of those that wait for their turn, bounded in number and time.
-// The visitor that has fewest in progress is next, so one that sends many waits for itself.
+// Limits a tunnel's requests in progress, and queues others, bounded in number and time. The visitor with the fewest
+// in progress is next, so a visitor with many requests only delays itself.
 
 import type { ErrorCode } from '../../errors.ts'
 import type { Clock } from '../../server/contracts/clock.ts'
@@ -12,21 +12,19 @@ export interface SlotRule {
   readonly queueTimeoutMs: number
 }
 
-/** A request. */
 export interface Holder extends Taker {
   readonly visitor: string
 }
 
-/** Called once: it has a place, or why not. */
+/** Called once: with `undefined` for a place, or the code why there is none. */
 type Called = (code: ErrorCode | undefined) => void
 
 export class Slots {
   readonly #rule: SlotRule
   readonly #queue: Waits<ErrorCode | undefined>
-  /** Requests that have a place. */
   readonly #inside = new Takers()
   #taken = 0
-  /** Places that are free and not handed on yet, while one after the other is called. */
+  /** The number of free places that were not given away yet, while waiting requests are called one after the other. */
   #freed = 0
 
   constructor(rule: SlotRule, deadlines: Clock) {
@@ -34,12 +32,11 @@ export class Slots {
     this.#queue = new Waits<ErrorCode | undefined>(deadlines, 'TUNNEL_BUSY')
   }
 
-  /** Requests that wait. */
   get queued(): number {
     return this.#queue.size
   }
 
-  /** `false`: the request has to wait behind earlier ones. */
+  /** Takes a place. Returns `false` if the request must wait after earlier ones. */
   take(holder: Holder): boolean {
     if (this.#taken >= this.#rule.maxInFlight || this.queued > 0) return false
     this.#taken++
@@ -47,7 +44,7 @@ export class Slots {
     return true
   }
 
-  /** Returns what ends the wait, or why it cannot wait. A place that it gets is to be returned. */
+  /** Waits. Returns a function that ends the wait, or why it cannot wait. Release the place that it gets. */
   wait(holder: Holder, called: Called): (() => void) | ErrorCode {
     const { maxQueued, queueTimeoutMs } = this.#rule
     const { visitor } = holder
@@ -55,16 +52,16 @@ export class Slots {
       if (code === undefined) this.#inside.add(visitor, holder)
       called(code)
     }
-    // The place of one that gives way goes to who has fewest, which is most often this one.
+    // The place goes to the visitor with the fewest, which is usually this one.
     const late = () => void this.#inside.makeRoomFor(visitor)
     const wait = this.#queue.add(visitor, maxQueued, queueTimeoutMs, done, late)
     return wait === undefined ? 'TUNNEL_BUSY' : () => wait.stop()
   }
 
-  /** The place goes to the next one unchanged. */
+  /** Releases a place, which goes to the next request. */
   release(holder: Holder): void {
     this.#inside.delete(holder.visitor, holder)
-    // A request that is called may give its place back at once, and all of a queue would be called inside of each other.
+    // A called request may release its place at once, which would call a whole queue recursively.
     if (++this.#freed > 1) return
     try {
       for (; this.#freed > 0; this.#freed--) {

@@ -1,17 +1,15 @@
-// A request to a tunnel that the operator has rules for: its slot among those at once, its part in the breaker's count, and
-// the time that the app has for the response.
+// A request to a tunnel with an operator's rule: its place, its part in the breaker's count, and its time limit.
 
 import { ERRORS, type ErrorCode } from '../../errors.ts'
-import type { Clock } from '../../server/contracts/clock.ts'
+import type { Clock, Deadline } from '../../server/contracts/clock.ts'
 import { type Route, refusal } from '../../server/contracts/front.ts'
 import type { Ending, Follower, Router, TunnelRequest } from '../../server/contracts/layer.ts'
 import { isFailure } from '../../server/routing/reports.ts'
 import { networkOf } from '../../wire/ip-address.ts'
-import { AnswerDeadline } from './answer-deadline.ts'
 import type { Pressure } from './pressure.ts'
 import type { Holder } from './slots.ts'
 
-/** A queue that is full is another one in a second. */
+/** The seconds until a visitor may try again after a full queue. */
 const QUEUE_RETRY_SECONDS = 1
 
 export class UnderPressure implements Follower, Holder {
@@ -19,11 +17,11 @@ export class UnderPressure implements Follower, Holder {
   readonly #request: TunnelRequest
   readonly #deadlines: Clock
   readonly visitor: string
-  /** The request has its slot. */
+  /** Whether the request has its place. */
   #isInside = false
-  /** The breaker, if there is one, waits for its outcome. */
+  /** Whether the breaker waits for its outcome. */
   #isAwaited = false
-  /** The breaker is open, and closes after the response to this request. */
+  /** Whether the breaker is open, and closes if this request succeeds. */
   #isTry = false
   #answerDeadline: AnswerDeadline | undefined
 
@@ -40,7 +38,7 @@ export class UnderPressure implements Follower, Holder {
     if (head.contentLength > maxContentLength) return refusal('BODY_TOO_LARGE')
     if (head.end - head.start > maxHeadBytes) return refusal('HEAD_TOO_LARGE')
     this.#request.follow(this)
-    // The announced length was compared already.
+    // An announced length was already checked.
     if (head.body === 'chunked' && Number.isFinite(maxContentLength))
       this.#request.checkBody((_, bytes) => (bytes > maxContentLength ? 'BODY_TOO_LARGE' : undefined))
     if (slots === undefined || slots.take(this)) return this.#enter(next)
@@ -53,12 +51,12 @@ export class UnderPressure implements Follower, Holder {
     }
   }
 
-  /** Another visitor that has fewer in progress has waited for too long. */
+  /** Called when another visitor with fewer requests in progress has waited for too long. */
   giveWay(): void {
     this.#request.arrival.breakOff('TUNNEL_BUSY')
   }
 
-  /** The request has a slot, if slots are counted. */
+  /** Takes a place for the request, if places are counted. */
   #enter(next: Router): Route {
     const { slots, breaker } = this.#pressure
     const waitMs = breaker?.admit() ?? 0
@@ -71,14 +69,14 @@ export class UnderPressure implements Follower, Holder {
     return next(this.#request)
   }
 
-  /** `retrySeconds`: when to ask again. */
+  /** Refuses the request. `retrySeconds`: when to try again. */
   #busy(code: ErrorCode, retrySeconds: number): Route {
     return this.#request.answer({ code, headers: [['retry-after', String(retrySeconds)]] })
   }
 
   // ── Follower ───────────────────────────────────────────────────────────────────────────────────────────────
 
-  /** The time begins that the app has. */
+  /** Starts the app's time limit. */
   sent(): void {
     const { responseTimeoutMs } = this.#pressure
     if (responseTimeoutMs > 0)
@@ -87,7 +85,7 @@ export class UnderPressure implements Follower, Holder {
       )
   }
 
-  /** The result of a try, as responses may go on for hours. */
+  /** Reports the result of a try at its head, because responses may last for hours. */
   answered(status: number, code: ErrorCode | undefined): void {
     this.#answerDeadline?.stop()
     if (this.#isTry) this.#tell(verdict(status, code))
@@ -107,11 +105,11 @@ export class UnderPressure implements Follower, Holder {
     this.#leave(verdict(status, code))
   }
 
-  /** The slot is free for the next one; `hasFailed` as `Breaker.ended` has it. */
+  /** Releases the place. `hasFailed` is as in `Breaker.ended`. */
   #leave(hasFailed: boolean | undefined): void {
     if (!this.#isInside) return
     this.#isInside = false
-    // First, because who gets the place asks the breaker.
+    // First, because the next request asks the breaker.
     this.#tell(hasFailed)
     this.#pressure.slots?.release(this)
   }
@@ -123,8 +121,31 @@ export class UnderPressure implements Follower, Holder {
   }
 }
 
-/** Whether the app has failed; `undefined`: nothing is known of it, as the visitor left before there was a response, or broke a rule. */
+/** Whether the app has failed. `undefined` if nothing is known: the visitor left before a response, or broke a rule. */
 function verdict(status: number, code: ErrorCode | undefined): boolean | undefined {
   const isVisitors = code !== undefined && ERRORS[code].fault === 'visitor'
   return status === 0 || isVisitors ? undefined : isFailure(status, code)
+}
+
+export class AnswerDeadline implements Deadline {
+  dueTick = 0
+  readonly #deadlines: Clock
+  readonly #over: () => void
+
+  /** Calls `over` after `ms`, unless it is stopped first. */
+  constructor(deadlines: Clock, ms: number, over: () => void) {
+    this.#deadlines = deadlines
+    this.#over = over
+    deadlines.watch(this)
+    deadlines.arm(this, ms)
+  }
+
+  expired(): void {
+    this.stop()
+    this.#over()
+  }
+
+  stop(): void {
+    this.#deadlines.forget(this)
+  }
 }

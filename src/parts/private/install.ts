@@ -1,5 +1,5 @@
-// Private services as a part of a server: tunnels that have a name and no public address. A client with a token for such a service is
-// connected to it.
+// Private services as a part of a server: tunnels with a name and without a public address. A client with a token for
+// such a service is connected to it.
 //
 //   program ── client ── dial ──▶ server ── raw visitor ──▶ client ── service
 //                     ◀── stream ──      ── stream ──▶
@@ -13,10 +13,41 @@ import { refusalOf } from '../../server/tunnels/claims.ts'
 import type { Member } from '../../server/tunnels/member.ts'
 import { Tunnel, type TunnelRegistry } from '../../server/tunnels/tunnel.ts'
 import { labelOf, refusalOfName } from '../../server/tunnels/tunnels.ts'
+import { Shares } from '../../shares.ts'
+import type { SocketHandler } from '../../socket.ts'
 import { StreamSocket } from './stream-socket.ts'
 
 export const installPrivate: Install = server => {
   let whole: WholeServer | undefined
+  /** The open connections to each service, by their owners. */
+  const shares = new Map<string, Shares>()
+  /** Opens a stream to the client, and treats it as the connection of a raw visitor. */
+  const dial = (member: Member): void => {
+    const { client, upstream, tunnel, holder } = member
+    if (whole === undefined || client === undefined || upstream === undefined) return
+    const { raw } = whole
+    const { name } = tunnel
+    const share = shares.get(name) ?? new Shares()
+    shares.set(name, share)
+    const hasRoom = share.take(holder.key, '', 1, server.limits.maxStreams)
+    const over = () => {
+      member.finished()
+      if (hasRoom) share.give(holder.key, '', 1)
+      if (share.taken === 0) shares.delete(name)
+    }
+    member.began()
+    const isOpen = StreamSocket.open(
+      handler => upstream.open(handler, client.remoteAddress, undefined),
+      client.remoteAddress,
+      socket => {
+        if (hasRoom) return raw.accept(socket, wishFor(name, server))
+        socket.terminate('TUNNEL_BUSY')
+        return REFUSED
+      },
+      over,
+    )
+    if (!isOpen) over()
+  }
   return {
     name: 'private',
     async start(started) {
@@ -26,15 +57,15 @@ export const installPrivate: Install = server => {
       claim: (name, rule, holder) => claim(name, rule, holder, server),
       refusalText,
       dial(member, count) {
-        if (whole === undefined) return
-        const wish = wishFor(member.tunnel.name, server)
-        for (let left = count; left > 0; left--) dial(member, wish, whole)
+        for (let left = count; left > 0; left--) dial(member)
       },
     },
   } satisfies Part
 }
 
-/** Makes a tunnel that is not in the book of the server: its name leads to the service, and it ends with its client. */
+/**
+ * Makes a tunnel that is not among those of the server: its name refers to the service, and it ends with its client.
+ */
 function claim(
   name: string,
   rule: Rule,
@@ -68,7 +99,7 @@ function claim(
   )
 }
 
-/** Returns what happened, and the next step. */
+/** Returns the text of a refusal: what happened, and the next step. */
 function refusalText(code: ErrorCode, name: string, { id }: Rule): string | undefined {
   const text = (detail: string, action: string) => new TunnelError(code, detail, { action }).message
   const service = labelOf(name)
@@ -89,7 +120,7 @@ function refusalText(code: ErrorCode, name: string, { id }: Rule): string | unde
       )
 }
 
-/** Returns what leads to private services alone. */
+/** Returns a raw visitor's wish for a private service. */
 function wishFor(name: string, { tunnels }: PartServer): RawWish {
   const find = () => {
     const tunnel = tunnels.find(name)
@@ -98,16 +129,5 @@ function wishFor(name: string, { tunnels }: PartServer): RawWish {
   return { kind: 'private', wanted: name, name, find }
 }
 
-/** Opens a stream to the client, and treats it as the connection of a raw visitor. */
-function dial(member: Member, wish: RawWish, whole: WholeServer): void {
-  const { client, upstream } = member
-  if (client === undefined || upstream === undefined) return
-  member.began()
-  const isOpen = StreamSocket.open(
-    handler => upstream.open(handler, client.remoteAddress, undefined),
-    client.remoteAddress,
-    socket => whole.raw.accept(socket, wish),
-    () => member.finished(),
-  )
-  if (!isOpen) member.finished()
-}
+/** Handles a connection that is closed already. */
+const REFUSED: SocketHandler = { received() {}, drained() {}, ended() {}, closed() {} }

@@ -1,14 +1,17 @@
-// A stream of a client as a connection of a visitor: what is joined to another client's stream by it may be moved from one link to
-// another without the main thread, as between a link and a socket.
+// A stream of a client as a visitor's connection. The bytes between it and another client's stream may move from one
+// link to another without the main thread, as between a link and a socket.
 
 import { copyOf } from '../../bytes.ts'
 import { ERRORS, type ErrorCode, TunnelError } from '../../errors.ts'
 import type { ByteStream, StreamHandler } from '../../session/byte-stream.ts'
 import type { Socket, SocketHandler, Splice, SpliceDone } from '../../socket.ts'
 
-/** Pieces to the client after which a link of its own is asked for: as many as `Join` lets pass the other way. */
+/**
+ * The number of pieces to the client after which a link is requested: as many as `Join` passes in the other
+ * direction.
+ */
 const CONVERSATION_PIECES = 64
-/** Bytes that arrive on a link, while the handler is asked where to move them. */
+/** Bytes that arrive on a link, while the handler is asked for their destination. */
 interface Offered {
   readonly from: Socket
   readonly limitBytes: number
@@ -20,7 +23,9 @@ export class StreamSocket implements Socket, StreamHandler {
   readonly remoteAddress: string
   #stream: ByteStream | undefined
   #handler: SocketHandler | undefined
-  /** The pieces that came while reading is paused. They hold their credit, so the stream's window bounds them. */
+  /**
+   * The pieces that arrived while reading is paused. No credit is given for them, so the stream's window limits them.
+   */
   readonly #waiting: Uint8Array[] = []
   #isPaused = false
   #isFull = false
@@ -38,7 +43,10 @@ export class StreamSocket implements Socket, StreamHandler {
     this.#over = over
   }
 
-  /** `accept` gets the connection, and returns its handler; `over` is called once it is gone. `false`: the client takes no stream. */
+  /**
+   * Opens a stream. `accept` gets the connection and returns its handler; `over` is called when the connection is
+   * gone. Returns `false` if the client accepts no stream.
+   */
   static open(
     open: (handler: StreamHandler) => ByteStream | ErrorCode,
     remoteAddress: string,
@@ -60,7 +68,7 @@ export class StreamSocket implements Socket, StreamHandler {
   write(bytes: Uint8Array, start = 0, end: number = bytes.length): number {
     const stream = this.#stream
     if (this.#isFull || this.#isClosed || stream === undefined) return 0
-    // The stream keeps what it cannot send: the next piece waits for `writable`.
+    // The stream stores what it cannot send: the next piece waits for `writable`.
     this.#isFull = !stream.write(bytes, start, end)
     if (!this.#isFull && ++this.#writtenPieces % CONVERSATION_PIECES === 0) stream.moveToLink()
     return end - start
@@ -93,7 +101,7 @@ export class StreamSocket implements Socket, StreamHandler {
     if (this.#waiting.length === 0 && this.#hasPeerEnded) this.#tellEnd()
   }
 
-  /** A stream has no address of its own. */
+  /** Returns nothing, because a stream has no address of its own. */
   endpoints(): undefined {}
 
   requestSplice(): boolean {

@@ -1,43 +1,42 @@
-// Reads the header of the PROXY protocol, whose bytes `wire/proxy-protocol.ts` draws. Nothing in a header proves who wrote it: its reader
-// has to know from the address of the connection that its writer may be believed.
+// Reads the PROXY header; `wire/proxy-protocol.ts` shows its bytes. Nothing in a header proves who wrote it, so the
+// reader must trust the address of the connection.
 
 import { formatIp, parseIp } from '../../wire/ip-address.ts'
 import { type Endpoint, LOCAL, PROXY, type ProxiedRoute, V2_START } from '../../wire/proxy-protocol.ts'
-import { crc32c } from './crc32c.ts'
 
 export interface ProxyHeader {
   readonly version: 1 | 2
   /**
-   * The route. `undefined` for the proxy's own connection (LOCAL), or one whose ends it does not know or that have no IP
-   * address.
+   * The route. `undefined` for the proxy's own connection (LOCAL), or if its ends are unknown or have no IP address.
    */
   readonly route: ProxiedRoute | undefined
-  /** The visitor used TLS with the proxy (version 2, if the proxy reports it). */
+  /** Whether the visitor used TLS with the proxy (version 2, if the proxy reports it). */
   readonly isTls: boolean
 }
 
 export type ProxyVerdict =
   /** All bytes so far may begin a header. */
   | { readonly kind: 'more' }
-  /** The header, and the bytes after it: a view of the last array given. */
+  /** The header, and the bytes after it: a view of the last array. */
   | { readonly kind: 'header'; readonly header: ProxyHeader; readonly rest: Uint8Array }
   /** No header begins like this. */
   | { readonly kind: 'absent' }
   /** The bytes begin like a header, but are invalid. `reason` is for a log. */
   | { readonly kind: 'invalid'; readonly reason: string }
 
-/** The line with its CRLF: `UNKNOWN` with two full IPv6 addresses. */
+/** The maximum length of the line with its CRLF: `UNKNOWN` with two full IPv6 addresses. */
 export const MAX_V1_BYTES = 107
 /**
- * The maximum size of a version 2 header with its TLVs. The specification means headers to fit one smallest segment (536
- * bytes); all that HAProxy can add at once (authority 255, unique id 128, names of ciphers and certificates) is more.
+ * The maximum size of a version 2 header with its TLVs. The specification expects headers to fit in the smallest
+ * segment (536 bytes), but all fields that HAProxy can add (authority 255, unique id 128, names of ciphers and
+ * certificates) need more.
  */
 export const MAX_V2_BYTES = 1_024
 
 const V1_START = new TextEncoder().encode('PROXY ')
 const V2_FIXED_BYTES = 16
 
-/** The size of the address block, by family and protocol. Every other pair is refused. */
+/** The size of the address block, by family and protocol. All other pairs are refused. */
 const ADDRESS_BYTES: ReadonlyMap<number, number> = new Map([
   [0x00, 0],
   [0x11, 12],
@@ -59,15 +58,15 @@ const NOBODY_V2: ProxyHeader = { version: 2, route: undefined, isTls: false }
 const CR = 0x0d
 const LF = 0x0a
 
-/** Reads one header, however its bytes were cut. Holds at most `MAX_V2_BYTES`; never throws. */
+/** Reads one header, however its bytes were divided. Stores at most `MAX_V2_BYTES`; never throws. */
 export class ProxyHeaderReader {
   #held: Uint8Array = new Uint8Array(MAX_V1_BYTES)
   #length = 0
 
-  /** Takes the next bytes. After any verdict but `more` the reader is of no more use. */
+  /** Takes the next bytes. After any verdict but `more`, the reader cannot be used again. */
   receive(bytes: Uint8Array): ProxyVerdict {
     const before = this.#length
-    // The header is whole in what was held and as much of this as a header can have.
+    // The stored bytes, with as many of these as a header can have, contain the whole header.
     this.#hold(bytes.subarray(0, MAX_V2_BYTES - before))
     const held = this.#held.subarray(0, this.#length)
     const found = startsAs(held, V1_START) ? readV1(held) : startsAs(held, V2_START) ? readV2(held) : ABSENT
@@ -87,7 +86,6 @@ export class ProxyHeaderReader {
   }
 }
 
-/** A whole header, and where it ends. */
 interface Found {
   readonly header: ProxyHeader
   readonly end: number
@@ -97,7 +95,7 @@ function invalid(reason: string): ProxyVerdict {
   return { kind: 'invalid', reason }
 }
 
-/** Whether the bytes begin with `start`, as far as there are any. */
+/** Whether the bytes, as far as there are any, match `start`. */
 function startsAs(bytes: Uint8Array, start: Uint8Array): boolean {
   const length = Math.min(bytes.length, start.length)
   for (let at = 0; at < length; at++) if (bytes[at] !== start[at]) return false
@@ -110,13 +108,13 @@ function readV1(bytes: Uint8Array): ProxyVerdict | Found {
   const limit = Math.min(bytes.length, MAX_V1_BYTES)
   let at = 0
   while (at < limit && bytes[at] !== CR && bytes[at] !== LF) at++
-  // A line that CR or LF alone ends for one reader goes on for another.
+  // CR or LF alone would end the line for one reader and not for another.
   if ((at < limit && bytes[at] === LF) || (at + 1 < limit && bytes[at + 1] !== LF))
     return invalid('the line has no CRLF at its end')
   if (at + 2 > MAX_V1_BYTES) return invalid(`the line is longer than ${MAX_V1_BYTES} bytes`)
   if (at + 2 > limit) return MORE
   const [, protocol, ...words] = String.fromCharCode(...bytes.subarray(0, at)).split(' ')
-  // Text after UNKNOWN is to be ignored.
+  // Text after UNKNOWN must be ignored.
   if (protocol === 'UNKNOWN') return { header: NOBODY_V1, end: at + 2 }
   if (protocol !== 'TCP4' && protocol !== 'TCP6')
     return invalid('the protocol is none of TCP4, TCP6 and UNKNOWN')
@@ -146,7 +144,7 @@ function readV2(bytes: Uint8Array): ProxyVerdict | Found {
     return invalid('the command is neither LOCAL nor PROXY of version 2')
   if (family === undefined) return MORE
   const addressBytes = ADDRESS_BYTES.get(family)
-  // The receiver ignores all of LOCAL but the length.
+  // The receiver ignores everything in LOCAL except the length.
   if (addressBytes === undefined && command === PROXY) return invalid('the family and protocol are unknown')
   if (bytes.length < V2_FIXED_BYTES) return MORE
   const end = V2_FIXED_BYTES + readU16(bytes, 14)
@@ -157,7 +155,7 @@ function readV2(bytes: Uint8Array): ProxyVerdict | Found {
   if (command === LOCAL || family === 0) return { header: NOBODY_V2, end }
   const extras = readExtras(bytes.subarray(0, end), addressEnd)
   if (typeof extras === 'string') return invalid(extras)
-  // Paths of unix sockets are not visitor's address.
+  // Paths of unix sockets are not addresses of visitors.
   const route = addressEnd - V2_FIXED_BYTES === 216 ? undefined : routeOf(bytes, family!)
   return { header: { version: 2, route, isTls: extras.isTls }, end }
 }
@@ -183,7 +181,7 @@ function readExtras(header: Uint8Array, at: number): { isTls: boolean } | string
     at = value + readU16(header, at + 1)
     if (at > header.length) return 'a TLV is longer than the header'
     if (type === TYPE_TLS) {
-      // A byte of flags and four about the visitor's certificate.
+      // A byte of flags, and four about the visitor's certificate.
       if (at - value < 5) return 'the TLV about TLS is too short'
       isTls ||= (header[value]! & HAS_TLS) !== 0
     } else if (type === TYPE_CRC32C) {
@@ -199,4 +197,20 @@ function readExtras(header: Uint8Array, at: number): { isTls: boolean } | string
 
 function readU16(bytes: Uint8Array, at: number): number {
   return (bytes[at]! << 8) | bytes[at + 1]!
+}
+
+/** The polynomial 0x1edc6f41 with its bits reversed. */
+const POLYNOMIAL = 0x82f6_3b78
+
+const TABLE: Uint32Array = Uint32Array.from({ length: 256 }, (_, byte) => {
+  let rest = byte
+  for (let bit = 0; bit < 8; bit++) rest = rest & 1 ? (rest >>> 1) ^ POLYNOMIAL : rest >>> 1
+  return rest
+})
+
+/** Returns the checksum of all bytes, as an unsigned number of 32 bits. */
+export function crc32c(bytes: Uint8Array): number {
+  let rest = 0xffff_ffff
+  for (const byte of bytes) rest = (rest >>> 8) ^ TABLE[(rest ^ byte) & 0xff]!
+  return (rest ^ 0xffff_ffff) >>> 0
 }

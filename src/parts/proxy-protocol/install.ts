@@ -1,4 +1,5 @@
-// PROXY headers of trusted proxies as a part of a server: a connection goes on behind its header, under the visitor's address.
+// PROXY headers of trusted proxies as a part of a server: the connection continues after its header, with the
+// visitor's address.
 
 import type { Install } from '../../server/contracts/part.ts'
 import { acceptProxied, type ProxiedHost } from './proxied.ts'
@@ -13,7 +14,8 @@ export const installProxyProtocol: Install = server => ({
       isTrusted: address => server.settings.trusted?.has(address) === true,
       accept: (behind, header) => {
         if (header === undefined) return accept(behind, 'direct')
-        // A header without an address leaves the proxy's own. Forwarding headers behind it are the visitor's words, not the proxy's.
+        // After a header without an address, the connection has the proxy's own. Forwarding headers on it come from
+        // the visitor, not the proxy.
         return accept(behind, header.route === undefined ? 'untrusted' : header.isTls ? 'https' : 'direct')
       },
       failed: error => server.failed(error),

@@ -1,4 +1,4 @@
-// A connection from a trusted proxy: its PROXY header is read first, then it goes on under the visitor's address.
+// A connection from a trusted proxy: its PROXY header is read first, then it continues with the visitor's address.
 
 import { TunnelError } from '../../errors.ts'
 import type { Clock, Deadline } from '../../server/contracts/clock.ts'
@@ -6,36 +6,39 @@ import type { AdmittedVisitor } from '../../server/contracts/protocol.ts'
 import type { AskedCertificate, Endpoints, ServerHandshake, Socket, SocketHandler } from '../../socket.ts'
 import { type ProxyHeader, ProxyHeaderReader } from './header.ts'
 
-/** The terms of a front that accepts PROXY headers. */
+/** What a front provides for connections with PROXY headers. */
 export interface ProxiedHost {
   readonly deadlines: Clock
-  /** The time from the first possible byte to the last of the header. Then the connection is cut. `0`: no bound. */
+  /**
+   * The time in milliseconds from the first possible byte to the last of the header. Then the connection is cut. `0`:
+   * no limit.
+   */
   readonly headerTimeoutMs: number
   /** Whether connections from this address begin with a header. */
   isTrusted(address: string): boolean
   /**
-   * The connection goes on. `socket.remoteAddress` is the visitor's, or the proxy's own where the header names no address;
-   * without a header it is a stranger's, with nothing in between.
+   * Takes the connection. `socket.remoteAddress` is the visitor's, or the proxy's own if the header names no address.
+   * Without a header it is a direct connection.
    */
   accept(
     socket: Socket,
     header: ProxyHeader | undefined,
     admitted: AdmittedVisitor | undefined,
   ): SocketHandler
-  /** A trusted proxy sent something else: `PROXY_HEADER_INVALID`. Its connection is cut. */
+  /** Called when a trusted proxy sent no valid header: `PROXY_HEADER_INVALID`. Its connection is cut. */
   failed(error: TunnelError): void
 }
 
 /**
- * Takes a connection of a listening socket. A trusted address must send a header and no other may: guessing by the
- * bytes would let visitors behind a trusted proxy that sends none write one for themselves.
+ * Takes a connection of a listening socket. A trusted address must send a header, and no other may. If the bytes
+ * decided, visitors behind a trusted proxy that sends no headers could send their own.
  */
 export function acceptProxied(socket: Socket, host: ProxiedHost, admitted?: AdmittedVisitor): SocketHandler {
   if (!host.isTrusted(socket.remoteAddress)) return host.accept(socket, undefined, admitted)
   return new ProxiedConnection(socket, host, admitted)
 }
 
-/** A connection that is said to come from somewhere else than the socket below it: all else goes to that socket. */
+/** A connection with other addresses than the socket below it, to which everything else is passed. */
 abstract class StandIn implements Socket {
   abstract readonly remoteAddress: string
   protected readonly socket: Socket
@@ -84,7 +87,7 @@ abstract class StandIn implements Socket {
   }
 }
 
-/** Reads the header, then passes on every event; to the one behind it this is the socket. */
+/** Reads the header, then passes on every event, as the socket of the handler behind it. */
 class ProxiedConnection extends StandIn implements SocketHandler, Deadline {
   remoteAddress: string
   dueTick = 0
@@ -108,7 +111,7 @@ class ProxiedConnection extends StandIn implements SocketHandler, Deadline {
 
   received(bytes: Uint8Array): void {
     if (this.#visitor !== undefined) return this.#visitor.received(bytes)
-    // Cut, but what had been read still arrives.
+    // The connection was cut, but bytes that were already read still arrive.
     if (this.#reader === undefined) return
     this.#hasBegun = true
     const verdict = this.#reader.receive(bytes)
@@ -146,7 +149,7 @@ class ProxiedConnection extends StandIn implements SocketHandler, Deadline {
     this.#host.deadlines.forget(this)
     if (header.route !== undefined) this.remoteAddress = header.route.source.address
     this.#endpoints = header.route
-    // The proxy's own connections are not counted by address; those of the visitors behind it are.
+    // The proxy's own connections are not counted by address; those of visitors behind it are.
     if (header.route !== undefined && this.#admitted?.moveTo(this.remoteAddress) === false)
       return this.socket.terminate()
     this.#visitor = this.#host.accept(this, header, this.#admitted)
@@ -156,7 +159,7 @@ class ProxiedConnection extends StandIn implements SocketHandler, Deadline {
   #refuse(what: string): void {
     if (this.#reader === undefined) return
     this.#reader = undefined
-    // No response: the protocol after the header is unknown.
+    // No response, because the protocol after the header is unknown.
     this.socket.terminate()
     this.#host.failed(
       new TunnelError(
@@ -178,7 +181,7 @@ class ProxiedConnection extends StandIn implements SocketHandler, Deadline {
   }
 }
 
-/** The decrypted side of a connection: it comes from where the header says. */
+/** The decrypted side of a connection, with the address in the header. */
 class Decrypted extends StandIn {
   readonly remoteAddress: string
   readonly #proxied: Socket

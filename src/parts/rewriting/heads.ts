@@ -1,11 +1,11 @@
-// Heads with what `Rewriting` makes of their lines. Every other byte stays.
+// Applies `Rewriting` to the lines of heads. Every other byte stays.
 
 import type { ErrorCode } from '../../errors.ts'
 import { latin1 } from '../../http/characters.ts'
 import { parseRequestHead, RequestHead } from '../../http/head.ts'
 import type { Rewriting } from '../../paths/rewriting.ts'
 
-/** The head as the app is to get it, which is the given one if nothing changes; or why it gets none. */
+/** Returns the head for the app, which is the given one if nothing changes; or why the app gets none. */
 export function rewrittenHead(head: RequestHead, rewriting: Rewriting): RequestHead | ErrorCode {
   const { bytes, fields, pathStart, targetEnd } = head
   const pieces: Uint8Array[] = []
@@ -14,7 +14,7 @@ export function rewrittenHead(head: RequestHead, rewriting: Rewriting): RequestH
     pieces.push(bytes.subarray(from, start), Buffer.from(text, 'latin1'))
     from = end
   }
-  // A URL without a path: forwarding would put the slash there.
+  // A URL without a path, to which forwarding would add the slash.
   const isBare = pathStart === targetEnd && head.method !== 'OPTIONS'
   const path = isBare ? '/' : latin1(bytes, pathStart, targetEnd)
   const target = rewriting.target(path)
@@ -34,7 +34,7 @@ export function rewrittenHead(head: RequestHead, rewriting: Rewriting): RequestH
 function parsed(bytes: Uint8Array, { requestId, traceparent }: RequestHead): RequestHead | undefined {
   const head = new RequestHead()
   const { length } = bytes
-  // The head of the visitor was within its limits.
+  // The visitor's head was within its limits.
   const limits = { maxHeadBytes: length, maxHeaderCount: length, maxTargetBytes: length }
   if (parseRequestHead(head, bytes, 0, length, limits) !== length) return undefined
   head.requestId = requestId
@@ -42,7 +42,10 @@ function parsed(bytes: Uint8Array, { requestId, traceparent }: RequestHead): Req
   return head
 }
 
-/** Translates the head at the start of a final response, and adds the lines `ours` to it; `undefined` if nothing changes. */
+/**
+ * Translates the head at the start of a final response, and adds the lines `ours` to it. `undefined` if nothing
+ * changes.
+ */
 export function rewrittenResponse(
   bytes: Uint8Array,
   start: number,

@@ -1,4 +1,4 @@
-// Apps that insist on a name of their own, as a part of a server.
+// Apps that expect a name of their own, as a part of a server.
 
 import { isRewriteTerms } from '../../paths/rewriting.ts'
 import type { Install } from '../../server/contracts/part.ts'

@@ -1,4 +1,5 @@
-// Upstream in front of another one, whose app has other names than its visitors know. It lends nothing: such a tunnel has no lanes.
+// An upstream around another one, for an app with other names than its visitors know. It lends nothing, so such a
+// tunnel has no lanes.
 
 import type { ErrorCode } from '../../errors.ts'
 import { type RewriteTerms, Rewriting } from '../../paths/rewriting.ts'

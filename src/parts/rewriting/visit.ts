@@ -1,4 +1,5 @@
-// The visit that the upstream of the app sees: another head, and a response whose head is translated before it is sent.
+// The visit for the upstream of the app: with another head, and with a response whose head is translated before it is
+// sent.
 
 import type { ErrorCode } from '../../errors.ts'
 import type { Hop } from '../../http/forward.ts'
@@ -10,11 +11,11 @@ import { rewrittenResponse } from './heads.ts'
 
 export class RewrittenVisit implements Visit {
   readonly head: RequestHead
-  /** The server adds its own lines, such as the cookie of a pool, after the translation. */
+  /** None, because the server's own lines, such as the cookie of a pool, are added after the translation. */
   readonly answerLines = undefined
   readonly #outer: Visit
   readonly #rewriting: Rewriting
-  /** The final head is the first that is written next. */
+  /** Whether the next bytes written begin with the final head. */
   #isHeadNext = false
 
   constructor(outer: Visit, head: RequestHead, rewriting: Rewriting) {
@@ -36,7 +37,7 @@ export class RewrittenVisit implements Visit {
     return own === undefined ? this.#outer.write(bytes, start, end) : this.#outer.write(own)
   }
 
-  /** The scheme and host of the visitor, also behind a proxy that ends TLS. */
+  /** The scheme and host of the visitor, even behind a proxy that ends TLS. */
   get #origin(): string {
     const { proto, trusted } = this.#outer.hop(undefined)
     const told = trusted ? this.head.header('x-forwarded-proto')?.toLowerCase() : undefined

@@ -1,4 +1,4 @@
-// Bandwidth as a part of a server: a valve in the requests of tunnels that have one, and a socket around raw visitors'.
+// Bandwidth as a part of a server: a valve for requests of tunnels with a limit, and a socket around raw visitors'.
 
 import type { Install } from '../../server/contracts/part.ts'
 import { ShapedSocket } from './shaped-socket.ts'

@@ -1,8 +1,8 @@
-// Bytes of a visitor that come too fast: they were passed on already, and no more are read until they may.
+// Limits the bytes from a visitor: after too many, which were already passed on, no more are read until the rate
+// allows it.
 
 import type { Shape, ShapedTurn } from './shaping.ts'
 
-/** Where they come from. */
 export interface ShapedSource {
   pause(): void
   resume(): void
@@ -11,9 +11,9 @@ export interface ShapedSource {
 export class ShapedInput implements ShapedTurn, ShapedSource {
   readonly #shape: Shape
   readonly #source: ShapedSource
-  /** Too much came. */
+  /** Whether too many bytes came. */
   #isHeld = false
-  /** The receiver of the bytes has no room. */
+  /** Whether the receiver of the bytes has no room. */
   #isPaused = false
 
   constructor(shape: Shape, source: ShapedSource) {
@@ -21,7 +21,7 @@ export class ShapedInput implements ShapedTurn, ShapedSource {
     this.#source = source
   }
 
-  /** This many came. */
+  /** Counts bytes that came. */
   took(bytes: number): void {
     this.#shape.spend(bytes)
     if (this.#isHeld || !this.#shape.isOver) return
@@ -46,7 +46,7 @@ export class ShapedInput implements ShapedTurn, ShapedSource {
     if (!this.#isHeld) this.#source.resume()
   }
 
-  /** The exchange is over: later bytes belong to the next one. */
+  /** Called at the end of the exchange: later bytes belong to the next one. */
   close(): void {
     this.#shape.forget(this)
     if (this.#isHeld && !this.#isPaused) this.#source.resume()

@@ -1,13 +1,15 @@
-// Bytes in transit to a visitor no faster than they may: what may not go yet waits here, and the sender with it.
+// Limits the bytes to a visitor: those above the rate wait here, and their sender waits too.
 
 import { type Account, SendQueue, type Writing } from '../../bytes.ts'
 import type { Shape, ShapedTurn } from './shaping.ts'
 
-/** Where they go. */
 export interface ShapedTarget {
-  /** Takes all of bytes[start, end), and keeps what the visitor has no room for. `false`: stop until `drained`. */
+  /**
+   * Takes all of bytes[start, end), and stores those for which the visitor has no room. Returns `false` to ask for no
+   * more until `drained`.
+   */
   write(bytes: Uint8Array, start: number, end: number): boolean
-  /** Nothing waits any more: write again. */
+  /** Called when no bytes wait any more: write again. */
   drained(): void
 }
 
@@ -15,10 +17,10 @@ export class ShapedOutput implements ShapedTurn, Writing {
   readonly #shape: Shape
   readonly #target: ShapedTarget
   readonly #unsent: SendQueue = new SendQueue()
-  /** The visitor has no room. */
+  /** Whether the visitor has no room. */
   #isFull = false
   #isTurn = false
-  /** The end behind the last byte. */
+  /** The call for after the last byte. */
   #last: (() => void) | undefined
 
   constructor(shape: Shape, target: ShapedTarget) {
@@ -26,14 +28,14 @@ export class ShapedOutput implements ShapedTurn, Writing {
     this.#target = target
   }
 
-  /** As `Visit.write`. */
+  /** Sends bytes, like `Visit.write`. */
   send(bytes: Uint8Array, start: number, end: number): boolean {
     this.#unsent.send(this, bytes, start, end)
     if (!this.#unsent.isEmpty && !this.#isFull) this.#shape.await(this)
     return this.#unsent.isEmpty && !this.#isFull
   }
 
-  /** Of `SendQueue`: as many as may go now. */
+  /** Writes as many bytes as the rate allows now. Called by `SendQueue`. */
   write(bytes: Uint8Array, start = 0, end: number = bytes.length): number {
     if (this.#isFull) return 0
     const count = this.#shape.take(end - start, this.#isTurn)
@@ -41,7 +43,6 @@ export class ShapedOutput implements ShapedTurn, Writing {
     return count
   }
 
-  /** There is room again. */
   turn(): void {
     this.#isTurn = true
     this.#unsent.flush(this)
@@ -49,7 +50,7 @@ export class ShapedOutput implements ShapedTurn, Writing {
     this.#settle()
   }
 
-  /** The visitor has room again. */
+  /** Called when the visitor has room again. */
   drained(): void {
     this.#isFull = false
     this.#shape.forget(this)
@@ -66,7 +67,7 @@ export class ShapedOutput implements ShapedTurn, Writing {
     else last()
   }
 
-  /** Calls `last` when nothing waits here: at once, or later. */
+  /** Calls `last` when no bytes wait here: at once, or later. */
   behind(last: () => void): void {
     if (this.#unsent.isEmpty) last()
     else this.#last = last

@@ -1,4 +1,5 @@
-// The connection of a raw visitor, slowed down to its rate. No other thread moves its bytes, because none could count them.
+// A raw visitor's connection, limited to its rate. Its bytes stay on the main thread, because other threads could not
+// count them.
 
 import type { Endpoints, Socket, SocketHandler } from '../../socket.ts'
 import { ShapedInput } from './shaped-input.ts'
@@ -10,7 +11,7 @@ export class ShapedSocket implements Socket, ShapedTurn {
   readonly #input: ShapedInput
   #handler: SocketHandler | undefined
   #isTurn = false
-  /** The socket itself is full, and says when it is not. */
+  /** Whether the socket itself is full: then `drained` follows. */
   #isFull = false
 
   constructor(socket: Socket, shapes: Shapes) {

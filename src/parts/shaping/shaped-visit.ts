@@ -1,4 +1,4 @@
-// Both directions of a visit whose visitor may not be as fast as it likes.
+// Both directions of a visit with a limited bandwidth.
 
 import type { Account } from '../../bytes.ts'
 import type { Valve, ValveEnds } from '../../server/contracts/layer.ts'

@@ -1,28 +1,32 @@
-// Bandwidth: bytes that may not go yet wait, and their senders with them, until it is their turn. Nothing is cut.
+// Bandwidth: bytes above the rate wait for their turn, and so do their senders. Nothing is cut.
 //
-// A bucket is one direction of a tunnel, of a token, or of one address at a tunnel. Bytes wait for the bucket that has least;
-// one timer serves all buckets for which something waits.
+// A bucket is one direction of a tunnel, of a token, or of one address at a tunnel. Bytes wait for the bucket that
+// has least; one timer serves all buckets for which something waits.
 
+import { errorOf } from '../../errors.ts'
 import type { LayeredTunnel } from '../../server/contracts/layer.ts'
 import { pluginsFor } from '../../server/settings/plugins-for.ts'
 import type { TunnelRule } from '../../server/settings/tunnel-rule.ts'
 import { networkOf } from '../../wire/ip-address.ts'
 
-/** How often those that wait have their turn. */
+/** The time in milliseconds between turns of waiting bytes. */
 const TICK_MS = 20
-/** The bytes that a bucket lets pass at once after a pause: a tenth of a second, and a usual response at least. */
+/** The time in seconds whose bytes a bucket lets pass at once after a pause, and at least a usual response. */
 const BURST_SECONDS = 0.1
 const LEAST_BURST_BYTES = 16_384
-/** One turn of one connection, when others wait as well. */
+/** The number of bytes in one turn of a connection while others wait. */
 const QUANTUM_BYTES = 16_384
-/** Less is not worth a turn: a packet. */
+/** The minimum number of bytes for a turn: a packet. */
 const LEAST_TURN_BYTES = 1_460
-/** Addresses remembered at once. Above, the one that has been quiet for longest is forgotten, and begins again. */
+/**
+ * The number of addresses remembered at once. If exceeded, the one that was quiet longest is forgotten, and begins
+ * again.
+ */
 export const MAX_SHAPED_ADDRESSES = 10_000
 
-/** The bytes wait for room. */
+/** A sender whose bytes wait for the rate. */
 export interface ShapedTurn {
-  /** There is some; or it has to wait once more. */
+  /** Called when the rate allows more bytes. It may have to wait again. */
   turn(): void
 }
 
@@ -40,20 +44,22 @@ export class Bucket {
     this.#at = nowMs
   }
 
-  /** Bytes that may go now; negative: this many went too early. */
+  /** The number of bytes that may pass now; negative if too many have passed. */
   available(nowMs: number): number {
     this.#bytes = Math.min(this.#burstBytes, this.#bytes + (nowMs - this.#at) * this.#bytesPerMs)
     this.#at = nowMs
     return this.#bytes
   }
 
-  /** The bytes were sent. Bytes that were read already cannot be delayed: at most a second's worth of them is owed. */
+  /**
+   * Counts sent bytes. Bytes that were read cannot be delayed any more, so at most a second's worth of them is owed.
+   */
   spend(bytes: number): void {
     this.#bytes = Math.max(this.#bytes - bytes, -1_000 * this.#bytesPerMs)
   }
 }
 
-/** The units of which each has to have room. */
+/** The buckets that must all have room. */
 export class Shape {
   readonly #buckets: readonly Bucket[]
   readonly #timer: ShapingTimer
@@ -64,7 +70,7 @@ export class Shape {
     this.#timer = timer
   }
 
-  /** How many of `bytes` may go now; they count as gone. `isTurn`: others that wait are behind this one. */
+  /** Returns how many of `bytes` may pass now, and counts them. `isTurn`: others that wait come after this one. */
   take(bytes: number, isTurn: boolean): number {
     const now = performance.now()
     let most = isTurn ? Math.min(bytes, QUANTUM_BYTES) : bytes
@@ -77,18 +83,17 @@ export class Shape {
     return most
   }
 
-  /** The bytes were sent already. */
   spend(bytes: number): void {
     for (const bucket of this.#buckets) bucket.spend(bytes)
   }
 
-  /** More went than may. */
+  /** Whether more bytes passed than the rate allows. */
   get isOver(): boolean {
     const now = performance.now()
     return this.#buckets.some(bucket => bucket.available(now) < 0)
   }
 
-  /** Calls `turn` when there is room, once. */
+  /** Calls `turn` once, when the rate allows more bytes. */
   await(waiting: ShapedTurn): void {
     const now = performance.now()
     let least = this.#buckets[0]
@@ -106,13 +111,13 @@ export class Shape {
   }
 }
 
-/** Serves the buckets for which something waits. Stands still while there are none. */
+/** Serves the buckets with waiting bytes. Stands still while there are none. */
 export class ShapingTimer {
   readonly #busy = new Set<Bucket>()
   readonly #failed: (error: Error) => void
   #timer: ReturnType<typeof setTimeout> | undefined
 
-  /** `failed`: what a turn throws. It must not reach the event loop. */
+  /** Makes the timer. `failed` is called with errors of a turn: in the event loop they would end the process. */
   constructor(failed: (error: Error) => void) {
     this.#failed = failed
   }
@@ -124,7 +129,7 @@ export class ShapingTimer {
 
   #arm(): void {
     this.#timer ??= setTimeout(() => this.#tick(), TICK_MS)
-    // The listener keeps the process alive.
+    // Only listeners keep the process alive.
     this.#timer.unref()
   }
 
@@ -136,7 +141,7 @@ export class ShapingTimer {
 
   #serve(bucket: Bucket): void {
     const now = performance.now()
-    // A sender that had its turn and waits again is the last: each turn takes some of what there is, or waits for another
+    // A sender that had its turn and waits again comes last: each turn uses some of the bytes, or waits for another
     // bucket.
     for (const waiting of bucket.waiting) {
       if (bucket.available(now) < LEAST_TURN_BYTES) break
@@ -144,14 +149,14 @@ export class ShapingTimer {
       try {
         waiting.turn()
       } catch (cause) {
-        this.#failed(cause instanceof Error ? cause : new Error(String(cause)))
+        this.#failed(errorOf(cause))
       }
     }
     if (bucket.waiting.size === 0) this.#busy.delete(bucket)
   }
 }
 
-/** Both directions. */
+/** The limits of both directions. */
 export interface Shapes {
   /** The direction to the visitor. */
   readonly down: Shape
@@ -169,13 +174,13 @@ const bucketsOf = (bytesPerSecond: number): Buckets => ({
   up: new Bucket(bytesPerSecond),
 })
 
-/** The rules of the server. */
+/** The bandwidth rules of the server. */
 export class Shaping {
   readonly #rules: readonly TunnelRule[]
   readonly #timer: ShapingTimer
   readonly #byTunnel = new WeakMap<LayeredTunnel, Buckets>()
   readonly #byHolder = new WeakMap<object, Buckets>()
-  /** By tunnel and address; the one seen last is the last. */
+  /** The buckets by tunnel and address, the last seen last. */
   readonly #byAddress = new Map<string, Buckets>()
 
   constructor(rules: readonly TunnelRule[], timer: ShapingTimer) {
@@ -183,13 +188,13 @@ export class Shaping {
     this.#timer = timer
   }
 
-  /** Whether visitors of this tunnel are shaped: then only the main thread moves their bytes. */
+  /** Whether visitors of this tunnel are limited, so that their bytes stay on the main thread. */
   isFor(tunnel: LayeredTunnel): boolean {
     const rule = this.#ruleOf(tunnel)
     return tunnel.holder?.rule.bandwidth !== undefined || (rule !== undefined && hasBandwidth(rule))
   }
 
-  /** For one request or connection; `undefined`: as fast as it goes. */
+  /** Returns the limits for one request or connection. `undefined` for none. */
   of(tunnel: LayeredTunnel, address: string): Shapes | undefined {
     const { holder } = tunnel
     const ofToken = holder?.rule.bandwidth

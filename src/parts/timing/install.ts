@@ -1,10 +1,11 @@
-// `Server-Timing` in responses, as a part of a server: until a request was in transit to the app, and from there.
+// `Server-Timing` in responses, as a part of a server: the time until a request was sent to the client, and from then
+// to the response.
 
 import type { Install } from '../../server/contracts/part.ts'
 
 export const installTiming: Install = server => ({
   name: 'timing',
-  // Without `lane`: lanes know nothing of the time that a request took.
+  // Without `lane`, because lanes do not know how long a request took.
   layer(next) {
     if (!server.settings.hasServerTiming) return next
     return request => {

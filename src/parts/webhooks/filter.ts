@@ -1,6 +1,6 @@
-// The filter of the requests that an app gets: those of the inspector's grammar whose keys are about a request.
+// The filter of the requests that an app gets: the inspector's grammar, with the keys that concern a request.
 
-import { TunnelError } from '../../errors.ts'
+import { optionInvalid, type TunnelError } from '../../errors.ts'
 import type { ExchangeRow } from '../../exchange.ts'
 import { isFilterFault, parseFilter } from '../../exchange-filter.ts'
 import { latin1 } from '../../http/characters.ts'
@@ -8,7 +8,7 @@ import type { RequestHead } from '../../http/head.ts'
 import { hasOneReading, readingsOf } from '../../paths/path-readings.ts'
 import type { Judge } from './judged-connection.ts'
 
-/** The facts that are known when a request is judged. */
+/** The keys whose values are known before the response. */
 const KEYS: ReadonlySet<string> = new Set([
   '',
   'method',
@@ -23,7 +23,7 @@ const PATH_KEYS: ReadonlySet<string> = new Set(['', 'path'])
 const BODY_KEYS: ReadonlySet<string> = new Set(['body', 'request.body'])
 const MAX_BODY_BYTES = 1_048_576
 
-/** Throws `OPTION_INVALID` for an invalid filter. */
+/** Makes a judge from a filter. Throws `OPTION_INVALID`. */
 export function filterJudge(text: string): Judge {
   const filter = parseFilter(text)
   if (isFilterFault(filter)) throw invalid(`${filter.message} (at ${filter.at + 1})`)
@@ -45,14 +45,14 @@ export function filterJudge(text: string): Judge {
             ? new TextDecoder().decode(body)
             : ''
       const isTaken = (path: string) => filter.matches(rowOf(head, path), textOf)
-      // However the app reads the path: one that is not taken must not come by another spelling.
+      // All readings of the path count: a request that the filter refuses must not pass in another spelling.
       const readings = readsPath ? readingsWithQueryOf(head.path) : [head.path]
       return readings?.every(isTaken) ? undefined : { code: 'FILTERED_OUT' }
     },
   }
 }
 
-/** `undefined`: there is too much to look at. */
+/** Returns the readings of the path, with the query. `undefined` if there are too many. */
 function readingsWithQueryOf(target: string): readonly string[] | undefined {
   const end = target.search(/[?#]/)
   const path = end < 0 ? target : target.slice(0, end)
@@ -90,5 +90,5 @@ function rowOf(head: RequestHead, path: string): ExchangeRow {
 }
 
 function invalid(what: string): TunnelError {
-  return new TunnelError('OPTION_INVALID', `filter: ${what}.`)
+  return optionInvalid(`filter: ${what}.`)
 }

@@ -1,4 +1,4 @@
-// One connection to an app whose requests are judged first: by their head, or when they are complete.
+// One connection to an app whose requests are checked first: by their head, or when they are complete.
 
 import { addPiece, copyOf, SendQueue } from '../../bytes.ts'
 import type { Origin } from '../../client/origins/origin.ts'
@@ -17,11 +17,11 @@ import { networkOf } from '../../wire/ip-address.ts'
 export interface Judge {
   /** Whether it decides about requests to this path, which may have a query. */
   matches(target: string, head: RequestHead): boolean
-  /** Whether it reads the body: then a request is kept until it is complete. */
+  /** Whether it reads the body, so that a request is stored until it is complete. */
   readonly readsBody: boolean
-  /** Bytes of a body that are kept for it; a longer one gets 413. */
+  /** The number of body bytes that are stored for it; a longer body gets 413. */
   readonly maxBodyBytes: number
-  /** Why the app does not get the request; `undefined`: it does. */
+  /** Returns why the app does not get the request. `undefined` if it does. */
   refusalOf(head: RequestHead, body: Uint8Array): JudgeRefusal | undefined
   /** The request for the app, in place of the stored one. Default: the original request. */
   rewritten?(head: RequestHead, body: Uint8Array): readonly Uint8Array[]
@@ -33,66 +33,67 @@ export interface JudgeRefusal {
   readonly detail?: string
 }
 
-/** Heads were bounded by the server: this is more than any server lets through by default. */
+/** The limits of heads, above those of every server by default, because the server checked them already. */
 const HEAD_LIMITS = { maxHeadBytes: 1_048_576, maxHeaderCount: 10_000, maxTargetBytes: 1_048_576 }
 const CONTINUE = ascii('HTTP/1.1 100 Continue\r\n\r\n')
 const CLOSE = ascii('Connection: close\r\n')
 const EMPTY = new Uint8Array(0)
 /**
- * Requests that are kept for their judges, of all tunnels of this process: 32 bodies of the default bound, or five of the largest. One
- * visitor has a fifth of them.
+ * The bytes of all requests of this process that wait for their judges: 32 bodies of the default limit, or five of
+ * the largest. One visitor may have a fifth of them.
  */
 const MAX_KEPT_BYTES = 33_554_432
 const kept = new Shares()
-/** The longest wait for the next bytes of a request. */
+/** The longest wait in milliseconds for the next bytes of a request. */
 const NEXT_BYTES_MS = 15_000
 /**
- * The longest time for a whole request: otherwise a visitor that sends a byte now and then would hold its place without limit.
+ * The longest time in milliseconds for a whole request. Without it, a visitor that sends a byte now and then would
+ * keep its place without limit.
  */
 const ALL_BYTES_MS = 120_000
 
 type Phase =
   | 'head'
-  /** A request that the judge lets pass, or does not look at: its body passes. */
+  /** The judge accepted the request, or does not check it: its body is passed on. */
   | 'passing'
-  /** Kept until it is complete, for the judge. */
+  /** The request is stored until it is complete, for the judge. */
   | 'collecting'
-  /** The app is asked to switch protocols; nothing more is taken until it responds. */
+  /** The app was asked to switch protocols; nothing more is read until it responds. */
   | 'asking'
-  /** The app did: bytes pass both ways. */
+  /** The app switched: raw bytes go both ways. */
   | 'switched'
-  /** Nothing more is taken. */
+  /** Nothing more is read. */
   | 'refused'
 
-/** The app is dialled for the first request that it gets. */
+/** Opens a connection. The app is dialled for the first request that it gets. */
 export function connectJudged(origin: Origin, handler: SocketHandler, judge: Judge): Socket {
   return new JudgedConnection(origin, handler, judge)
 }
 
 class JudgedConnection implements Socket, Portion {
-  /** All tunnels of this process are one user's. */
+  /** Empty, because all tunnels of this process belong to one user. */
   readonly owner = ''
   visitor = ''
   readonly #origin: Origin
   readonly #outer: SocketHandler
   readonly #judge: Judge
   readonly #request = new RequestReader()
-  /** `undefined`: no request was for the app yet, or it is being dialled. */
+  /** The connection to the app. `undefined` before a request for it, and while it is dialled. */
   #inner: Socket | undefined
   #isDialled = false
   #isOver = false
   #isPaused = false
   #phase: Phase = 'head'
-  /** Whether the app may still switch protocols. The body of such a request passes by its own framing all the same. */
+  /** Whether the app may still switch protocols. The body of such a request keeps its own framing. */
   #awaitsSwitch = false
-  /** Of a request that is kept: its head. */
+  /** The head of a stored request. */
   #text: Uint8Array = EMPTY
   #body: Uint8Array[] = []
-  /** Counted for this visitor. */
+  /** The number of stored bytes that count for this visitor. */
   #keptBytes = 0
   #stopWaiting: (() => void) | undefined
   #stopCollecting: (() => void) | undefined
-  /** The bytes were sent to the app. */
+  /** Bytes for the app that its socket did not take yet. */
   readonly #unsent = new SendQueue()
   #isEndWaiting = false
   readonly #response = new ResponseReader(true)
@@ -135,7 +136,7 @@ class JudgedConnection implements Socket, Portion {
     this.#outer.closed(error)
   }
 
-  /** There is no connection to the app whose end could be reported. */
+  /** Closes without a connection to the app whose end could be reported. */
   #closeAlone(): void {
     if (this.#isDialled) this.#inner?.end()
     else queueMicrotask(() => this.#close())
@@ -153,7 +154,7 @@ class JudgedConnection implements Socket, Portion {
     return at - start
   }
 
-  /** Takes some of the bytes, and copies those that it stores. Returns the offset of the next byte. */
+  /** Takes some of the bytes, and copies those that it stores. Returns the position of the next byte. */
   #take(bytes: Uint8Array, at: number, end: number): number {
     switch (this.#phase) {
       case 'head':
@@ -171,11 +172,11 @@ class JudgedConnection implements Socket, Portion {
 
   #takeHead(bytes: Uint8Array, at: number, end: number): number {
     const { head } = this.#request
-    // The judge may read the head later, and the caller uses its array again.
+    // The judge may read the head later, and the caller reuses its array.
     const piece = copyOf(bytes, at, end)
     const length = this.#request.readHead(piece, 0, piece.length, HEAD_LIMITS)
     if (length <= 0) {
-      // The server lets no invalid head through.
+      // The server forwards no invalid head.
       if (length < 0) this.terminate()
       return end
     }
@@ -230,7 +231,7 @@ class JudgedConnection implements Socket, Portion {
     return bodyEnd
   }
 
-  /** Counts this many bytes that are kept. `false`: there is no room, and the request is refused. */
+  /** Counts bytes to be stored. Returns `false` if there is no room, and the request is refused. */
   #hasRoomFor(count: number): boolean {
     const largest = this.#judge.maxBodyBytes + HEAD_LIMITS.maxHeadBytes
     const most = Math.max(MAX_KEPT_BYTES, LARGEST_TIMES * largest)
@@ -248,7 +249,6 @@ class JudgedConnection implements Socket, Portion {
     this.#refuse({ code: 'TUNNEL_BUSY', detail: 'Too many requests are kept until they are complete.' })
   }
 
-  /** Nothing is kept any more. */
   #forget(): void {
     this.#text = EMPTY
     this.#body = []
@@ -268,7 +268,6 @@ class JudgedConnection implements Socket, Portion {
     this.#keptBytes = 0
   }
 
-  /** The request is complete. */
   #decide(): void {
     const { head } = this.#request
     const body = this.#keptBody()
@@ -286,7 +285,7 @@ class JudgedConnection implements Socket, Portion {
     if (this.#unsent.isEmpty) this.#giveBack()
   }
 
-  /** The body without its framing. */
+  /** Returns the stored body without its framing. */
   #keptBody(): Uint8Array {
     const { head } = this.#request
     if (head.body !== 'chunked') return joined(this.#body)
@@ -296,7 +295,7 @@ class JudgedConnection implements Socket, Portion {
     return joined(parts)
   }
 
-  /** Responds in place of the app, and ends the connection: the rest of the request is not wanted. */
+  /** Responds in place of the app, and ends the connection: the rest of the request is not needed. */
   #refuse({ code, detail }: JudgeRefusal): void {
     this.#phase = 'refused'
     this.#forget()
@@ -321,7 +320,7 @@ class JudgedConnection implements Socket, Portion {
   terminate(): void {
     this.#forget()
     if (this.#inner !== undefined) return this.#inner.terminate()
-    // A connection that is being dialled is cut once it is there.
+    // A connection that is being dialled is cut once it is open.
     queueMicrotask(() => this.#close())
   }
 
@@ -353,7 +352,7 @@ class JudgedConnection implements Socket, Portion {
     if (wasAsked && !this.#awaitsSwitch) this.#outer.drained()
   }
 
-  /** Reads until the final head says whether the app switches protocols. Interim responses in front of it do not. */
+  /** Reads until the final head shows whether the app switches protocols. Interim responses come before it. */
   #readAnswer(bytes: Uint8Array): void {
     const response = this.#response
     let at = 0
@@ -386,8 +385,10 @@ class JudgedConnection implements Socket, Portion {
 }
 
 /**
- * The head as the app gets it. An app may leave the body of a request in its connection, as `http.server` of Python does, and take it for
- * the next request, which no one has judged: behind a body there is none. In front of another `Connection`, as some look at the first alone.
+ * Returns the head for the app. An app may leave the body of a request unread in its connection, as Python's
+ * `http.server` does, and take it for the next request, which no judge has checked. So a request with a body is the
+ * last one on its connection, and `Connection: close` is put before other Connection lines, because some apps read
+ * only the first.
  */
 function textFor({ body, bytes, start, end, fields }: RequestHead): Uint8Array {
   if (body === 'none') return bytes.subarray(start, end)
@@ -396,13 +397,13 @@ function textFor({ body, bytes, start, end, fields }: RequestHead): Uint8Array {
 }
 
 /**
- * As the last proxy saw it. A proxy that the server trusts puts the address that it sees behind what came, and the server the proxy's own
- * behind that: what is in front is the visitor's own words.
+ * Returns the visitor's address as the last proxy saw it. A trusted proxy appends the address that it sees, and the
+ * server appends the proxy's. Everything before them comes from the visitor.
  */
 function visitorOf(head: RequestHead): string {
   const hops = (head.header('x-forwarded-for') || '-').split(',')
   const hop = (hops.at(-2) ?? hops[0]!).trim()
-  // Some proxies add the port, which is another one for each connection.
+  // Some proxies add the port, which differs for each connection.
   const [, bracketed, plain] = /^(?:\[([^\]]+)\]|([\d.]+))(?::\d+)?$/.exec(hop) ?? []
   return networkOf(bracketed ?? plain ?? (hop || '-'))
 }

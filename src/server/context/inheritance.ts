@@ -1,11 +1,11 @@
-// The listening sockets that a server was given, and which of its listeners has which.
+// The listening sockets that a server inherited, and the choice of a listener for each.
 
-import { TunnelError } from '../../errors.ts'
+import { optionInvalid } from '../../errors.ts'
 import { closeInherited, type InheritedSocket, inheritedSocket } from '../../sockets/inherited.ts'
 import type { Deadline, Deadlines } from '../limits/deadlines.ts'
 import type { ServerSettings } from '../settings/settings.ts'
 
-/** The parts of the server that it needs. */
+/** The server members that it uses. */
 interface InheritanceContext {
   readonly settings: Pick<ServerSettings, 'inherited' | 'port' | 'tlsPort' | 'httpPort' | 'ports'>
   readonly limits: { readonly leaseMs: number }
@@ -13,22 +13,25 @@ interface InheritanceContext {
   failed(error: Error): void
 }
 
-/** Each is taken once: by the listener that wants its port, and the first that no other wants by the server's own. */
+/**
+ * Gives each socket once: to the listener with its port. The first socket that no other listener wants is for the
+ * server's own port.
+ */
 export class Inheritance implements Deadline {
   dueTick = 0
   readonly #context: InheritanceContext
   readonly #left: InheritedSocket[]
-  /** Whether only this machine reaches them. */
+  /** Whether only this machine can reach the sockets. */
   readonly areLocal: boolean
 
-  /** Throws `OPTION_INVALID`. */
+  /** Makes the set. Throws `OPTION_INVALID` for a socket that does not listen. */
   constructor(context: InheritanceContext) {
     this.#context = context
     this.#left = context.settings.inherited.map(descriptor => inheritedSocket(descriptor))
     this.areLocal = this.#left.every(({ isLocal }) => isLocal)
   }
 
-  /** The socket of the server's own port. */
+  /** Takes the socket for the server's own port. */
   takeMain(): InheritedSocket | undefined {
     const { port, tlsPort, httpPort, ports } = this.#context.settings
     const isOfAnother = (one: InheritedSocket) =>
@@ -37,14 +40,14 @@ export class Inheritance implements Deadline {
     return this.#take(exact ?? this.#left.find(one => !isOfAnother(one)))
   }
 
-  /** The socket of this port; `undefined`: listen on it. */
+  /** Takes the socket of this port. `undefined` if there is none, so listen yourself. */
   take(port: number): InheritedSocket | undefined {
     return this.#take(this.#left.find(one => one.port === port))
   }
 
   /**
-   * The listeners of the server are open. The rest is kept for TCP tunnels whose clients are reconnecting here, for as long as
-   * a lease; visitors wait there. The rest is closed and reported.
+   * Called when the listeners of the server are open. Sockets of TCP tunnel ports are kept for a lease, for tunnels
+   * whose clients are reconnecting; their visitors wait. All others are closed and reported.
    */
   opened(): void {
     const { settings, deadlines, limits } = this.#context
@@ -53,10 +56,7 @@ export class Inheritance implements Deadline {
       this.#take(one)
       closeInherited(one)
       this.#context.failed(
-        new TunnelError(
-          'OPTION_INVALID',
-          `No listener of this server is for port ${one.port}. Pass one socket for each port.`,
-        ),
+        optionInvalid(`No listener of this server is for port ${one.port}. Pass one socket for each port.`),
       )
     }
     if (this.#left.length === 0) return

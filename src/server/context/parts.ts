@@ -7,7 +7,7 @@ import type { Socket, SocketHandler } from '../../socket.ts'
 import type { Register, Wishes } from '../../wire/control.ts'
 import type { Arrival, Route } from '../contracts/front.ts'
 import type { LaneAsking, LaneClause } from '../contracts/laning.ts'
-import type { LayeredTunnel, NameRouter, Router } from '../contracts/layer.ts'
+import type { Ending, LayeredTunnel, NameRouter, Router, TunnelRequest } from '../contracts/layer.ts'
 import type {
   MissedRequest,
   Note,
@@ -19,6 +19,7 @@ import type {
   WrappedSocket,
 } from '../contracts/part.ts'
 import type { AdmittedVisitor, ListenerTerms, PartListener, Protocol } from '../contracts/protocol.ts'
+import type { RawVisit } from '../contracts/raw-visit.ts'
 import type { AppsTerms, StreamsApps } from '../contracts/streams-context.ts'
 import type { OpenTable } from '../contracts/tables.ts'
 import type { TunnelUpstream, Upstream } from '../contracts/upstream.ts'
@@ -26,7 +27,7 @@ import type { Adopt } from '../contracts/wire.ts'
 import type { ServerSettings } from '../settings/settings.ts'
 import type { Connecting } from '../tunnels/tunnel.ts'
 
-/** The end of all layers. */
+/** The routing behind all layers. */
 const ARRIVED: Router = request => request.arrived()
 
 interface RoutedTunnel extends LayeredTunnel {
@@ -36,7 +37,7 @@ interface RoutedTunnel extends LayeredTunnel {
 
 export class Parts {
   #all: readonly Part[] = []
-  /** The router of requests for names that no tunnel here has. */
+  /** The routing of requests to names without a tunnel here. */
   nameRouter: NameRouter = named => named.here()
 
   use(parts: readonly Part[]): void {
@@ -46,7 +47,7 @@ export class Parts {
       .reduceRight((next, layer) => layer(next), this.nameRouter)
   }
 
-  /** Returns the router of a tunnel, made once, until something changes. */
+  /** Returns the routing of a tunnel, which is made once and again after a change. */
   routerFor(tunnel: RoutedTunnel): Router {
     tunnel.router ??= this.#all
       .flatMap(({ layer }) => layer ?? [])
@@ -74,7 +75,7 @@ export class Parts {
     return handler
   }
 
-  /** Enters a connection, as `Part.enter` of the first part with its protocol. */
+  /** Routes a switch of protocols with `Part.enter` of the first part that knows the protocol. */
   enter(arrival: Arrival): Route | undefined {
     let route: Route | undefined
     for (const part of this.#all) route ??= part.enter?.(arrival)
@@ -115,12 +116,12 @@ export class Parts {
     for (const part of this.#all) part.claimedElsewhere?.(name)
   }
 
-  /** The text wire. `undefined` if clients have to negotiate the streams wire. */
+  /** The JSON wire. `undefined` if clients must negotiate the streams wire. */
   get adopt(): Adopt | undefined {
     return this.#all.find(({ adopt }) => adopt !== undefined)?.adopt
   }
 
-  /** Finds a version of HTTP besides 1.1 that visitors may use now. */
+  /** Finds a version of HTTP other than 1.1 that visitors may use now. */
   protocol(isIt: (protocol: Protocol) => boolean): Protocol | undefined {
     return this.#all.find(({ protocol }) => protocol?.isSpoken === true && isIt(protocol))?.protocol
   }
@@ -132,7 +133,6 @@ export class Parts {
     }
   }
 
-  /** The way to HTTP/2 apps. `undefined` if there is none. */
   get appsOf(): ((terms: AppsTerms) => StreamsApps) | undefined {
     return this.#all.find(({ appsOf }) => appsOf !== undefined)?.appsOf
   }
@@ -155,6 +155,10 @@ export class Parts {
     return recent
   }
 
+  ended(tunnel: LayeredTunnel, request: TunnelRequest, ending: Ending): void {
+    for (const part of this.#all) part.ended?.(tunnel, request, ending)
+  }
+
   missed(request: MissedRequest): void {
     for (const part of this.#all) part.missed?.(request)
   }
@@ -163,18 +167,18 @@ export class Parts {
     for (const part of this.#all) part.noted?.(note)
   }
 
-  followRaw(tunnel: LayeredTunnel, address: string): readonly RawFollower[] {
-    return this.#all.flatMap(part => part.followRaw?.(tunnel, address) ?? [])
+  followRaw(visit: RawVisit): readonly RawFollower[] {
+    return this.#all.flatMap(part => part.followRaw?.(visit) ?? [])
   }
 
-  /** Wraps a socket, with the last part that has something to put before it. */
+  /** Wraps a socket, in the last part that wants to. */
   wrap(socket: Socket, tunnel: LayeredTunnel, address: string): WrappedSocket | undefined {
     let wrapped: WrappedSocket | undefined
     for (const part of this.#all) wrapped ??= part.wrap?.(socket, tunnel, address)
     return wrapped
   }
 
-  /** Returns the terms of all parts for a lane. `undefined` if there is to be none. */
+  /** Returns the terms of all parts for a lane. `undefined` if a part allows no lane. */
   clausesFor(asking: LaneAsking): readonly LaneClause[] | undefined {
     const clauses: LaneClause[] = []
     for (const part of this.#all) {
@@ -205,7 +209,7 @@ export class Parts {
     for (const part of this.#all) await part.start?.(server)
   }
 
-  /** Returns what is called once the tables have what the others have. */
+  /** Opens the shared tables. Returns a function that is called once they have the entries of the other servers. */
   share(open: OpenTable): () => void {
     const begins = this.#all.flatMap(part => part.share?.(open) ?? [])
     return () => {

@@ -1,21 +1,24 @@
-// Faults of plugins, as `error` events: the first fault of each plugin at once, the others counted, once a minute. A plugin
-// that fails for every visitor must not make an event for each.
+// Reports faults of plugins as `error` events: the first of each plugin at once, later ones as a count once a minute.
+// Otherwise a plugin that fails for every visitor would emit an event for each.
 
 import { type ErrorCode, TunnelError } from '../../errors.ts'
 import type { Deadline, Deadlines } from '../limits/deadlines.ts'
 
 const REPORT_EVERY_MS = 60_000
-/** Plugins that are counted one by one; a client that is refused over and over has another guard each time. If exceeded: all others as one. */
+/**
+ * The number of plugins that are counted separately. A client that is refused again and again brings a new guard each
+ * time. Above it, all others are counted together.
+ */
 const MAX_PLUGINS = 1_000
 const OTHERS = {}
-/** The action for the operator; that of the code is for those who see it in a response. */
+/** The next step for the operator. The step of the code is for the visitor who gets the response. */
 const ACTION = 'Correct the plugin, or what it waits for.'
 
 export class PluginFaults {
   readonly #deadlines: Deadlines
   readonly #failed: (error: Error) => void
   readonly #everyMs: number
-  /** The plugins that failed a short time ago. */
+  /** The plugins with faults since the last report. */
   readonly #lasting = new Map<object, Lasting>()
 
   constructor(deadlines: Deadlines, failed: (error: Error) => void, everyMs: number = REPORT_EVERY_MS) {
@@ -24,7 +27,6 @@ export class PluginFaults {
     this.#everyMs = everyMs
   }
 
-  /** Reports a fault of `plugin`; `text` is a sentence with its name and the error. */
   report(plugin: object, code: ErrorCode, text: string, cause: unknown): void {
     const key = this.#lasting.has(plugin) || this.#lasting.size < MAX_PLUGINS ? plugin : OTHERS
     const known = this.#lasting.get(key)
@@ -40,7 +42,7 @@ export class PluginFaults {
     this.#failed(new TunnelError(code, text, { cause, action: ACTION }))
   }
 
-  /** Reports what was counted: the server stops. */
+  /** Reports the counted faults now, because the server stops. */
   flush(): void {
     for (const lasting of this.#lasting.values()) {
       this.#deadlines.forget(lasting)
@@ -58,7 +60,7 @@ class Lasting implements Deadline {
   #count = 0
   #last: readonly [ErrorCode, string, unknown] | undefined
 
-  /** Makes it. `told` is called when a report is due; `isLasting`: there was a fault to report. */
+  /** Makes a counter. `told` is called when a report is due, with whether there were faults since the last one. */
   constructor(failed: (error: Error) => void, told: (isLasting: boolean) => void) {
     this.#failed = failed
     this.#told = told

@@ -1,4 +1,4 @@
-// The context that the parts of one server share: its current settings, its clock, its counts, its tunnels, its events.
+// The state that the parts of one server share: settings, clock, counters, tunnels, events.
 
 import { eventLoop } from '../../event-loop.ts'
 import { formatUrl } from '../../names.ts'
@@ -6,7 +6,6 @@ import type { BanList } from '../../operations.ts'
 import { Turns } from '../../session/turns.ts'
 import { Shares } from '../../shares.ts'
 import type { Arrival } from '../contracts/front.ts'
-import type { ServerEvents } from '../contracts/server-events.ts'
 import type { Servers } from '../contracts/servers.ts'
 import { Deadlines } from '../limits/deadlines.ts'
 import { Quotas } from '../limits/quotas.ts'
@@ -23,34 +22,34 @@ import { PluginFaults } from './plugin-faults.ts'
 export type ServerState = 'idle' | 'starting' | 'running' | 'draining' | 'stopped'
 
 export class ServerContext {
-  /** The settings, replaced as a whole by `reload()`: read them when you need them. */
+  /** The settings. `reload()` replaces the whole object, so read it when you need it. */
   settings: ServerSettings
   state: ServerState = 'idle'
-  /** Names the UDP port for HTTP/3, with its CRLF; `undefined`: there is none. */
+  isHeard = false
+  /** The Alt-Svc header line that names the UDP port for HTTP/3, with its CRLF. `undefined` if there is no HTTP/3. */
   altSvcLine: Uint8Array | undefined
-  /** No visitor comes in any more: from now on each response is the last on its connection. */
+  /** Whether each response is now the last on its connection, because the server accepts no more visitors. */
   isShut = false
   readonly deadlines: Deadlines = new Deadlines(error => this.failed(error))
-  /** The faults of guards, middlewares and observers. */
+  /** Reports faults of guards, middlewares and observers. */
   readonly faults: PluginFaults = new PluginFaults(this.deadlines, error => this.failed(error))
-  /** The turns: which visitor or client may do more than one portion of work in this turn of the event loop. */
+  /** Decides which connection may do more than one portion of work in this turn of the event loop. */
   readonly turns: Turns = new Turns(eventLoop, error => this.failed(error))
   readonly counters: Counters = new Counters()
   readonly tunnels: Tunnels = new Tunnels(() => this.limits, this.deadlines)
-  /** The parts around the routing of requests, installed by the maker of the server. */
+  /** The parts that the caller of the constructor installed. */
   readonly parts: Parts = new Parts()
-  /** The others of its cluster; `undefined`: there are none. */
   servers: Servers | undefined
   bans: BanList | undefined
-  /** Sockets that listened before the server did; `undefined`: it was given none. */
+  /** Sockets that another program opened for the server. `undefined` if there are none. */
   inheritance: Inheritance | undefined
-  /** Called when something has ended, while `stop()` waits. */
+  /** Called when a request or connection has ended, while `stop()` waits. */
   whileDraining: (() => void) | undefined
-  /** The operator takes this tunnel back just now. */
+  /** The name of the tunnel that the operator is closing now. */
   #closing: string | undefined
-  /** The counts of clients, by token or address. */
+  /** The quotas of clients, by token or address. */
   readonly quotas: Quotas = new Quotas(() => this.limits)
-  /** Flows of all UDP tunnels. */
+  /** The number of flows of all UDP tunnels, by owner. */
   readonly flows: Shares = new Shares()
   readonly #events: ServerEvents
 
@@ -68,14 +67,14 @@ export class ServerContext {
     return this.settings.limits
   }
 
-  /** Whether the operator does not allow this name or port. */
+  /** Whether the operator forbids this name or port. */
   isBlocked(name: string): boolean {
     return this.#closing === name || this.parts.isBlocked(name)
   }
 
   /**
-   * The operator revokes the tunnel: its clients get the reason; a client that is away finds it gone. Returns whether there was a tunnel,
-   * or something that a part keeps for its visitors.
+   * Revokes the tunnel for the operator. Its clients get the reason; a client that is away finds it gone. Returns
+   * whether there was a tunnel, or a part stored something for its visitors.
    */
   closeTunnel(name: string): boolean {
     const wasKept = this.parts.closed(name)
@@ -91,12 +90,12 @@ export class ServerContext {
     return true
   }
 
-  /** Whether this is a proxy whose forwarding headers are believed, and whose connections are those of many visitors. */
+  /** Whether this is a proxy whose forwarding headers are trusted, and whose connections carry many visitors. */
   isTrusted(address: string): boolean {
     return this.settings.trusted?.has(address) ?? false
   }
 
-  /** Address of a request's visitor, also behind trusted proxies. */
+  /** Returns the address of a request's visitor, even if trusted proxies are in front of the server. */
   addressOf({ remoteAddress, head }: Arrival): string {
     return clientAddress(remoteAddress, head, address => this.isTrusted(address))
   }
@@ -108,32 +107,31 @@ export class ServerContext {
     )
   }
 
-  /** Whether a certificate for this host should be had: the domains themselves and live tunnels. */
+  /** Whether a host should have a certificate: the server's domains, and hosts of live tunnels. */
   isKnownHost(host: string): boolean {
     const { domains } = this.settings
     const destination = this.destinationOf(host)
     if (destination.kind !== 'tunnel')
       return destination.kind === 'control' && domains.some(domain => host.endsWith(domain))
     const tunnel = this.tunnels.find(destination.name)
-    // A port has no certificate.
+    // A tunnel with a port of its own needs no certificate from the server.
     if (tunnel === undefined || tunnel.port !== 0) return false
     return !destination.isBelow || tunnel.mayCertify(host, domains)
   }
 
-  /** Returns the owner of the tunnel of this host. `undefined` if there is none. */
   ownerOfHost(host: string): string | undefined {
     const destination = this.destinationOf(host)
     if (destination.kind !== 'tunnel') return undefined
     return this.tunnels.find(destination.name)?.owner
   }
 
-  /** Whether visitors come with https, also when that ends in front of this server. */
+  /** Whether visitors use HTTPS, including HTTPS that a proxy in front of this server ends. */
   get isSecure(): boolean {
     const { publicUrl, isTls } = this.settings
     return publicUrl === undefined ? isTls : publicUrl.protocol === 'https:'
   }
 
-  /** The URL of the control host, or of a name below it. `port`: where the server listens. */
+  /** Returns the URL of the control host, or of a name below it. `port` is the port that the server listens on. */
   urlOf(port: number, subdomain?: string): string {
     const { publicUrl, domains } = this.settings
     const shown = publicUrl === undefined ? port : publicUrl.port === '' ? undefined : Number(publicUrl.port)
@@ -162,14 +160,14 @@ export class ServerContext {
     return this.tunnels.find(tunnel)?.upstream !== undefined
   }
 
-  /** Ends a tunnel whose name another server has. Requests that wait for its client go there. */
+  /** Ends a tunnel whose name another server has. Requests that wait for its client go to that server. */
   lost(name: string): void {
     const tunnel = this.tunnels.hostNames.ownerOf(name) ?? this.tunnels.find(name)
     if (tunnel === undefined) return
     tunnel.moveAway(member => {
       const { client } = member
       member.remove()
-      // The server asks again for its names, and learns whether they are still its own.
+      // The client reconnects and registers again, which shows which names are still its own.
       client?.close('CARRIER_LOST')
     })
   }
@@ -179,8 +177,12 @@ export class ServerContext {
     this.#events.emit('error', error)
   }
 
-  /** A request, a connection or a visitor is gone: `stop()` may be waiting for that. */
+  /** Called when a request, a connection or a visitor is gone: `stop()` may be waiting for it. */
   somethingEnded(): void {
     this.whileDraining?.()
   }
+}
+
+export interface ServerEvents {
+  emit<Name extends keyof TunnelServerEvents>(event: Name, payload: TunnelServerEvents[Name]): void
 }

@@ -1,5 +1,5 @@
-// Contract: where the bytes of one visit come from and go to. An HTTP/1.1 connection has one visit after the other; of
-// HTTP/2 each stream is a channel of its own.
+// Contract: source and destination of the bytes of one visit. An HTTP/1.1 connection has one visit after the other;
+// with HTTP/2, each stream is a channel.
 
 import type { Account } from '../../bytes.ts'
 import type { ErrorCode } from '../../errors.ts'
@@ -11,9 +11,9 @@ import type { Ease } from './upstream.ts'
 
 /** The state of a visit's request. */
 export interface RequestProgress {
-  /** All of its body, or it has none. */
+  /** Whether the whole body has arrived, or the request has none. */
   readonly isComplete: boolean
-  /** The bytes of its head, and of its body as far as it has arrived. */
+  /** The number of bytes of the head and of the body so far. */
   readonly requestBytes: number
 }
 
@@ -21,7 +21,7 @@ export interface RequestProgress {
 export interface RequestInput {
   /** Stops taking bytes from the visitor. */
   pause(): void
-  /** Goes on taking them. */
+  /** Takes bytes again after `pause`. */
   resume(): void
   /** Resumes after a pause: calls `first`, then passes on what arrived during the pause. */
   proceed(first: () => void): void
@@ -31,65 +31,71 @@ export interface RequestInput {
 export interface AnswerOutput {
   /** Sends bytes, like `Visit.write`. */
   write(bytes: Uint8Array, start: number, end: number): boolean
-  /** Sends bytes of a socket, like `Visit.writeFrom`. */
+  /** Moves bytes from a socket without reading them, like `Visit.writeFrom`. */
   writeFrom?(from: Socket, limitBytes: number, done: SpliceDone): Splice | undefined
   /** Sends FIN after what was written. */
   end(): void
 }
 
 /**
- * The operations of a front that a visit uses. A stream of HTTP/2 implements it so: `write` gets HTTP/1.1 text, which goes
- * through `parseResponseHead` and `BodyFramer` into HEADERS and DATA frames; `pause` and `resume` hold its window back; `over`
- * ends the stream (`goesOn` concerns no other stream, so it is ignored), and `terminate` resets it. It has no `takeOver` and no
+ * The operations of a front that a visit uses. An HTTP/2 stream implements them too: `write` gets HTTP/1.1 text,
+ * which `parseResponseHead` and `BodyFramer` turn into HEADERS and DATA frames. `pause` and `resume` hold its window
+ * back, `over` ends the stream and ignores `goesOn`, and `terminate` resets it. HTTP/2 has no `takeOver` and no
  * `writeFrom`.
  */
 export interface VisitChannel {
-  /** The hop of the visitor, shared by all visits of a connection. */
+  /** The visitor's address and scheme, shared by all visits of a connection. */
   readonly visitor: VisitorHop
   readonly request: RequestProgress
   readonly input: RequestInput
   readonly output: AnswerOutput
   /** Whether another request may follow on the connection. */
   readonly keepsAlive: boolean
-  /** Whether the visitor showed a certificate, as `Arrival.isCertified`. Default: not. */
+  /** Whether the visitor showed a verified certificate, as `Arrival.isCertified`. Default: false. */
   readonly isCertified?: boolean
-  /** The logins of the connection, as `Visit.logins`. */
+  /** The logins of the connection (NTLM, Negotiate), as `Visit.logins`. */
   readonly logins?: ConnectionLogins | undefined
-  /** The certificate request, as `Arrival.asked`. */
+  /** The request for the visitor's certificate, as `Arrival.asked`. */
   readonly asked?: AskedCertificate | undefined
   /** Whether the visitor may no longer be served, as `Arrival.isRefused`. */
   isRefused(): boolean
-  /** Bytes wait for the visitor: whose limit they count against. */
+  /** Sets the account whose limit counts response bytes that the visitor has not taken yet. */
   charge(account: Account | undefined): void
-  /** The visit is bytes both ways from now on. */
+  /** Called when the protocol was switched: from now on the visit is raw bytes both ways. */
   switched(): void
-  /** The visit is over. `goesOn`: the connection is good for another. */
+  /** Ends the visit. `goesOn`: the connection can carry another request. */
   over(goesOn: boolean, ease: Ease): void
   /**
-   * Asks the visitor to make its next requests on another connection. Only where a connection carries many requests at
-   * once. On others `over` does this.
+   * Asks the visitor to send its next requests on another connection. Exists only where a connection carries many
+   * requests at once; elsewhere `over` does this.
    */
   drain?(): void
-  /** The connection leaves HTTP. */
+  /** Hands the connection to a protocol other than HTTP. */
   takeOver?(takeover: Takeover): void
-  /** Cuts the visitor off: it must not take what it has for a complete response. */
+  /** Cuts the connection, so that the visitor does not take a partial response for a complete one. */
   terminate(): void
 }
 
 export interface ChannelVisit {
-  /** The head is complete. */
+  /** Called when the head of the request is complete. */
   begin(): void
-  /** A piece of the body, framing included; after a switch: any bytes. */
+  /** Takes a piece of the request body, framing included; after a switch, any bytes. */
   body(bytes: Uint8Array): void
   bodyEnded(): void
   /** Called when `write` may be called again. */
   drained(): void
-  /** The request went wrong in the middle: the exchange ends, and the visitor gets the reason if possible. */
+  /**
+   * Called when the request is invalid after its head: the exchange ends, and the visitor gets the page of `code` if
+   * no response has begun.
+   */
   breakOff(code: ErrorCode): void
-  /** The channel cannot pass the response on, and nothing of it has left: the visitor gets the page of `code`. */
+  /**
+   * Called when the channel cannot pass the response on and no byte of it was sent: the visitor gets the page of
+   * `code`.
+   */
   replaceAnswer(code: ErrorCode): void
-  /** The connection is about to be cut for this. */
+  /** Called before the connection is cut for the reason `code`. */
   cutOff(code: ErrorCode): void
-  /** The visitor is gone. */
+  /** Called when the visitor has left. */
   abandon(): void
 }

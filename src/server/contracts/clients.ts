@@ -1,4 +1,4 @@
-// Contract between the server and the connections of its clients, whatever wire they speak.
+// Contract between the server and the connections of its clients, for every wire.
 
 import type { ExchangeCounts } from '../../accelerator.ts'
 import type { ErrorCode, TunnelError } from '../../errors.ts'
@@ -6,17 +6,17 @@ import type { Endpoint } from '../../socket.ts'
 import type { QuotaOwner } from '../limits/quotas.ts'
 import type { Tunnel } from '../tunnels/tunnel.ts'
 
-/** The end of a raw visitor's connection. */
+/** The byte counts of a raw visitor's connection at its end. */
 export interface RawEnd {
   readonly durationMs: number
-  /** Bytes of the visitor that were passed on. */
+  /** The number of bytes that the visitor sent and the server passed on. */
   readonly bytesIn: number
-  /** Bytes that the visitor was sent. */
+  /** The number of bytes that the visitor was sent. */
   readonly bytesOut: number
   readonly error?: ErrorCode
 }
 
-/** The description of a request in reports. */
+/** The description of a request in reports to clients. */
 export interface Asked {
   /** The host in lower case, without port. */
   readonly host: string
@@ -24,26 +24,32 @@ export interface Asked {
   readonly target: string
 }
 
-/** The description of how a request came, in reports. */
+/** How a request arrived, for reports to clients. */
 export interface AskedBy {
   readonly address: string
-  /** The time since it came: in guards and queues, or waiting for a client. */
+  /** The time in milliseconds that the request waited in guards, in queues, or for a client. */
   readonly waitedMs: number
 }
 
 export interface ClientReports {
   readonly isWatching: boolean
-  /** The number of requests per second that are reported one by one; the others are counted. `0`: all one by one. */
+  /**
+   * The number of requests per second that are reported one by one. The others are only counted. `0`: all are
+   * reported one by one.
+   */
   readonly reportRate: number
-  /** Whether the client does not read its reports. */
+  /** Whether the client has stopped reading its reports, so that none are sent. */
   readonly isBehind: boolean
   /** Reports a request. Returns the number for `finished`; 0 when the client wants no reports, or does not read them. */
   begun(tunnel: Tunnel, asked: Asked, by?: AskedBy): number
-  /** Requests of its tunnels started and ended that were not reported one by one. */
+  /** Reports the numbers of requests that started and ended without reports of their own. */
   counted(counts: ExchangeCounts): void
-  /** Reports that the request became a WebSocket; `id` as `begun` returned it. */
+  /** Reports that the request became a WebSocket; `id` is the result of `begun`. */
   switched(tunnel: Tunnel, id: number): void
-  /** Reports the end, with `durationMs` since the beginning and the `bytes` of the response; `id` as `begun` returned it. */
+  /**
+   * Reports the end of a request, with `durationMs` since its beginning and the `bytes` of the response; `id` is the
+   * result of `begun`.
+   */
   finished(
     tunnel: Tunnel,
     id: number,
@@ -53,7 +59,7 @@ export interface ClientReports {
     error?: ErrorCode,
     reason?: string,
   ): void
-  /** A raw visitor of the tunnel is in transit to the origin. Returns the number for `rawEnded`. */
+  /** Reports a raw visitor that is sent to the origin. Returns the number for `rawEnded`. */
   rawBegan(tunnel: Tunnel, source: Endpoint): number
   /** Reports that the connection of a raw visitor is closed. */
   rawEnded(tunnel: Tunnel, id: number, end: RawEnd): void
@@ -72,28 +78,34 @@ export const NO_REPORTS: ClientReports = {
 }
 
 export interface ClientConnection {
-  /** Counts up, in this server's run; the registry gives it. */
+  /** The number that the client registry gave this client: it counts up while the server runs. */
   number: number
-  /** The agent that the client names. Empty if it names none. */
+  /** The program and version that the client reports. Empty if it reports none. */
   agent: string
-  /** The time of the connection on the clock of `Date.now()`. */
+  /** The time of connection, on the clock of `Date.now()`. */
   readonly connectedAtMs: number
-  /** The smallest round trip so far; 0: not measured. */
+  /** The smallest round trip so far, in milliseconds; 0 before the first measurement. */
   readonly roundTripMs: number
-  /** Streams that had to wait for its credit, so far. */
+  /** The number of times a stream had to wait for credit from the client. */
   readonly creditStalls: number
   readonly wire: 'streams' | 'json'
   readonly remoteAddress: string
   readonly holder: QuotaOwner
-  /** Resolves with whether the client gave a sign of life in time. */
+  /** Asks the client for a sign of life. Resolves with whether it came in time. */
   checkAlive(): Promise<boolean>
-  /** The server stops, or another program has taken over: tells the client, which finishes what is in progress. */
+  /**
+   * Notifies the client that the server stops, or that another program took over. The client finishes what is in
+   * progress.
+   */
   drain(code: 'SERVER_DRAINING' | 'SERVER_REPLACED'): void
   close(code: ErrorCode): void
-  /** Visitors do not get to this host of a tunnel of its own. */
+  /** Reports to the client that visitors cannot reach this host of its tunnel. */
   hostTroubled?(tunnel: Tunnel, host: string, error: TunnelError): void
-  /** The server works by other settings now: gives up what they do not allow, and tells the client what changed. */
+  /**
+   * Called after a reload: revokes tunnels that the settings no longer allow, and notifies the client of changed
+   * limits.
+   */
   reloaded(): void
-  /** The reports of its tunnels' requests and raw visitors. */
+  /** Sends the client reports of requests and raw visitors. */
   readonly reports: ClientReports
 }

@@ -1,6 +1,7 @@
-// Contract: deadlines of seconds, for all that may run out of time. Implementation: deadlines.ts.
+// Contract: timeouts with a resolution of about a second, for everything on the server that has a time limit.
+// Implementation: deadlines.ts.
 
-/** A wait that may run out of time. */
+/** Anything with a time limit. */
 export interface Deadline {
   /** The tick at which `expired` is called; 0 for never. Only the clock sets it. */
   dueTick: number
@@ -8,11 +9,11 @@ export interface Deadline {
 }
 
 export interface Clock {
-  /** Counts up while the clock runs. */
+  /** The number of ticks so far. */
   readonly tick: number
   watch(deadline: Deadline): void
   forget(deadline: Deadline): void
-  /** Calls `deadline` after `ms`; 0 means never. Replaces what was armed before. */
+  /** Calls `deadline.expired` after `ms`; 0 means never. Replaces an earlier call. */
   arm(deadline: Deadline, ms: number): void
   disarm(deadline: Deadline): void
 }

@@ -16,43 +16,46 @@ export interface Arrival {
   readonly remoteAddress: string
   /** Whether the connection showed a client's certificate, and it was verified. */
   readonly isCertified: boolean
-  /** The certificate request, as `Socket.asked`. Default: nothing was asked. */
+  /** The request for the visitor's certificate, as `Socket.asked`. Default: none was requested. */
   readonly asked?: AskedCertificate | undefined
-  /** The note of another server, as that of `Visit`. */
+  /** The note of the server that sent the request, as `Visit.from`. */
   readonly from?: PeerNote | undefined
-  /** The logins of the connection, as that of `Visit`. */
+  /** The logins of the connection, as `Visit.logins`. */
   readonly logins?: ConnectionLogins | undefined
-  /** Whether only the control host may serve it, because the server is full. Asks again: some visitors may have left. */
+  /**
+   * Whether only the control host may serve the request, because the server is full. Checks again on each call,
+   * because visitors may have left.
+   */
   isRefused(): boolean
-  /** The request fails: the visitor gets the reason, if no response has begun. */
+  /** Fails the request: the visitor gets the page of the code if no response has begun. */
   breakOff(code: ErrorCode): void
-  /** Cuts the connection, so that the visitor does not take a part for the whole. */
+  /** Cuts the connection, so that the visitor does not take a partial response for a complete one. */
   terminate(): void
 }
 
 export interface Result {
-  /** The status of the response. 0 if there was none. */
+  /** The status of the response; 0 before there is one. */
   readonly answerStatus: number
   readonly responseBytes: number
   readonly requestBytes: number
-  /** The reason, with the meaning of that of `Visit.fail`. */
+  /** The reason of a failure, as in `Visit.fail`. */
   readonly reason?: string | undefined
 }
 
-/** A request that the server counts, for who brought it. */
+/** A request that the server counts, as the front that brought it sees it. */
 export interface AcceptedRequest {
   /** The first destination of the request. */
   readonly route: Route
-  /** The request was for a tunnel of another server or owner: the response is `CLUSTER_MOVED`. */
+  /** Whether another server or owner has the tunnel by now. The response is `CLUSTER_MOVED`. */
   readonly isMoved: boolean
-  /** The final head of its response is about to go out. */
+  /** Called before the final head of the response is sent. */
   answered(status: number): void
-  /** The request is over; `failure` is the reason if it failed. */
+  /** Called at the end of the request. `failure` is the reason if it failed. */
   finished(result: Result, failure: ErrorCode | undefined): void
 }
 
 export interface RequestRouter {
-  /** The request counts from now on, until what is returned is `finished`: it never throws. */
+  /** Counts the request from now on, until `finished` of the result is called. Never throws. */
   accept(arrival: Arrival): AcceptedRequest
 }
 
@@ -61,36 +64,42 @@ export type Route = Served | Refusal | Takeover | Holding<Route> | Again
 export interface Served {
   readonly kind: 'upstream'
   readonly upstream: Upstream
-  /** Whether the response is the server's own. Default: it is an app's. */
+  /** Whether the server itself responds, not an app. Default: an app. */
   readonly isOwn?: boolean
-  /** Whether another server of the cluster responds. Default: this one does. */
+  /** Whether another server of the cluster responds. Default: this one. */
   readonly isElsewhere?: boolean
-  /** The upstream failed the request without harm: where it goes instead, now or later. `undefined`: nowhere. */
+  /**
+   * Called when the upstream failed and nothing of the request was processed. Returns another destination, possibly
+   * after a wait. `undefined`: none.
+   */
   instead?(code: ErrorCode): Route | undefined
 }
 
-/** The tunnel is another server's by now, or has another client: the request is routed once more, unchanged. */
+/** The tunnel moved to another server or client: the request is routed once more, unchanged. */
 export interface Again {
   readonly kind: 'again'
 }
 
-/** The visitor gets the page of the code. */
+/** The visitor gets the error page of a code. */
 export interface Refusal {
   readonly kind: 'refusal'
   readonly code: ErrorCode
 }
 
-/** The connection changes hands: a control connection or a link. */
+/** The connection becomes a client's control connection or link. */
 export interface Takeover {
   readonly kind: 'takeover'
-  /** Responds on the socket, and takes its events. */
+  /** Sends the response to the upgrade, and handles the socket's events from then on. */
   takeOver(socket: Socket): SocketHandler
 }
 
-/** The outcome is known later: the tunnel's client is reconnecting, or a token is not looked at yet. */
+/** The result is known later: the tunnel's client is reconnecting, or a token is being checked. */
 export interface Holding<Outcome> {
   readonly kind: 'holding'
-  /** Waits. Calls `held` once and later, unless the returned function is called before. A code: there is no room to wait. */
+  /**
+   * Waits. Calls `held` once and never at once, unless the returned function is called first. Returns a code if too
+   * many requests wait.
+   */
   hold(held: (outcome: Outcome) => void): (() => void) | ErrorCode
 }
 
@@ -98,15 +107,15 @@ export function refusal(code: ErrorCode): Refusal {
   return { kind: 'refusal', code }
 }
 
-/** Applies `change` to the final destination of a request, now or when its wait is over. */
+/** Applies `change` to the destination of a request: now, or when its wait is over. */
 export function changed(route: Route, change: (route: Route) => Route): Route {
   if (route.kind !== 'holding') return change(route)
   return { kind: 'holding', hold: held => route.hold(outcome => held(changed(outcome, change))) }
 }
 
 /**
- * The request waits for what decides where it goes, such as a guard, and then possibly for more. A fault on the way is 500 `INTERNAL`
- * for this visitor: without a handler the rejection would end the process.
+ * Makes the request wait for `Outcome`, such as a guard's verdict. If that throws, this visitor gets 500 `INTERNAL`:
+ * an unhandled rejection would end the process.
  */
 export function routedLater<Outcome>(
   outcome: Promise<Outcome>,

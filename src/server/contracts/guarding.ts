@@ -1,4 +1,5 @@
-// Contract: what the guards of a server and of its tunnels do for it. Implementation: parts/guards/. Without it: no-guards.ts.
+// Contract between the server and the guards of its tunnels. Implementation: parts/guards/. Without that part:
+// no-guards.ts.
 
 import type { TunnelError } from '../../errors.ts'
 import type { Admittance, Guard, GuardedTunnel, Pass, Reading, Refusal, UsedMarks } from '../../plugin.ts'
@@ -6,34 +7,34 @@ import type { Admittance, Guard, GuardedTunnel, Pass, Reading, Refusal, UsedMark
 export interface OwnGuard {
   readonly guard: Guard
   readonly definition: string
-  /** Whether the guard refuses any visitor, as `isRefusing`. */
+  /** Whether the guard can refuse a visitor, as in the function `isRefusing`. */
   readonly isRefusing: boolean
 }
 
-/** A request to ask visitors for certificates of these authorities. */
+/** The certificate authorities whose certificates visitors are asked for. */
 export interface Asking {
   readonly clientCa: string
 }
 
-/** The joint decision of all guards. */
+/** The combined verdict of all guards. */
 export type Judgement =
   | { readonly kind: 'pass'; readonly passes: readonly Pass[] }
   | { readonly kind: 'refusal'; readonly refusal: Refusal }
   | { readonly kind: 'reading'; readonly reading: Reading }
 
 export interface Guarding {
-  /** The marks of other servers. `undefined` if there are no others. */
+  /** The used links and passwords that all servers of the cluster share. `undefined` if the server is alone. */
   marks: UsedMarks | undefined
   asksCertificates: boolean
   isAsked(own: OwnGuard | undefined, tunnel: string): boolean
-  /** The first guard that has visitors of this tunnel asked for certificates; `undefined`: they are not asked. */
+  /** Returns the first guard that asks visitors of this tunnel for certificates. `undefined`: none does. */
   askingFor(own: OwnGuard | undefined, tunnel: string): Asking | undefined
-  /** Asks all guards. Never throws or rejects. A promise only where a guard returned one. */
+  /** Asks all guards. Never throws or rejects. Returns a promise only if a guard did. */
   judge(own: OwnGuard | undefined, visitor: Admittance, tokenRate?: Guard): Judgement | Promise<Judgement>
-  /** The guard that a client asks for; the error says why it cannot have it. */
+  /** Makes the guard that a client asks for. The error says why it is refused. */
   make(definition: object, tunnel: GuardedTunnel): Promise<OwnGuard | TunnelError>
-  /** Closes a guard that is no longer used; `next` replaces it. */
+  /** Closes a guard that is no longer used. `next` is its replacement, if there is one. */
   close(own: OwnGuard, next?: OwnGuard): void
-  /** Reports that a verdict cannot be carried out, or that the reader of a form failed. */
+  /** Reports an error: a verdict that cannot be applied, or the reader of a form that threw. */
   fail(cause: unknown): Refusal
 }

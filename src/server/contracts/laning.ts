@@ -1,4 +1,4 @@
-// Contract: lanes, the quicker way for easy requests of one visitor. Implementation: parts/lanes/. Without it: no-lanes.ts.
+// Contract: lanes, the quicker way for easy requests of one visitor. Implementation: parts/lanes/. Without it: NO_LANES of tunnels/tunnels.ts.
 
 import type {
   ExchangeCounts,
@@ -23,72 +23,75 @@ import type { Ease, Exchange, Rewrite, Upstream, Visit } from './upstream.ts'
 export interface Laning {
   readonly count: number
   /**
-   * Requests to these tunnels may have to go somewhere else: those that a lane takes from now on, or one that was granted and
-   * is about to begin, come back to the main thread. Sent requests still get their responses.
+   * Ends the lanes of these tunnels, because their requests may have to go to another destination. Requests that a
+   * lane takes from now on return to the main thread, and a lane that was granted does not begin. Requests that were
+   * already sent still get their responses.
    */
   recall(tunnels: readonly LayeredTunnel[]): void
-  /** Passes on what lanes have served and not reported. */
+  /** Collects what lanes have served and not reported yet. */
   harvest(): void
-  /** The total, with the requests that open lanes have served so far. */
+  /** Returns `served` plus the requests that open lanes have served so far. */
   addedTo(served: LaneServed): LaneServed
-  /** Makes a shortcut for a visitor whose requests are small. `undefined` if there is none. */
+  /** Makes a shortcut for a visitor with small requests. `undefined` if the server has no lanes. */
   forVisitor<Request>(site: LaneSite<Request>): VisitorShortcut<Request> | undefined
-  /** Makes the lanes of a client on the streams wire. `undefined` if there are none. */
+  /** Makes the lanes for a client on the streams wire. `undefined` if the server has no lanes. */
   forSession(session: Session): SessionLanes | undefined
 }
 
-/** A visitor's connection. `Request`: a routed request, of which lanes know nothing. */
+/** A visitor's connection. `Request` is a routed request, which lanes pass through without looking at it. */
 export interface LaneSite<Request> {
   readonly socket: Socket
   /** Offers a lane for the host of the visitor's last request. `undefined` if none may begin. */
   offer(): LaneOffer<Request> | undefined
-  /** Returns what origins learn about the visitor. */
+  /** Returns the visitor's address and scheme for forwarding headers. */
   hop(rewrite: Rewrite | undefined): Hop
   /** Returns the generator of request ids. */
   tracing(): Tracing | undefined
   /** Returns the Host of the visitor's last request. */
   hostWithPort(): string
   limits(): RequestLimits
-  /** Whether nothing has arrived since the lane was entered. */
+  /** Whether no bytes arrived since the lane began. */
   isUndisturbed(): boolean
-  /** The connection is no longer the lane's, later; `undefined`: it never was. */
+  /** Called later, when the lane no longer has the connection. `undefined`: the lane never had it. */
   left(end: LaneEnd | undefined): void
 }
 
-/** A lane may begin, on these terms. */
+/** The permission to begin a lane, with its terms. */
 export interface LaneOffer<Request> {
   readonly tunnel: LayeredTunnel
   readonly clauses: readonly LaneClause[]
-  /** The lane left the visitor's exchange to the main thread, in the middle: a request like any other. */
+  /** Continues a request that the lane began and returned to the main thread. */
   resume(arrival: Arrival, upstream: Upstream): Request
 }
 
 export interface VisitorShortcut<Request> {
-  /** A request that went this way already, in part; `undefined`: it did not. */
+  /** Returns the request that the lane began. `undefined` if it began none. */
   resumed(arrival: Arrival): Request | undefined
-  /** Begins the exchange on the visitor's own way to the upstream, or as the upstream does where there is none. */
+  /** Begins the exchange on the stream that the visitor has reserved; without one, as the upstream does. */
   begin(upstream: Upstream, visit: Visit): Exchange
-  /** An exchange is over, and the connection stays open. */
+  /** Called when an exchange is over and the connection stays open. */
   exchanged(ease: Ease): void
   readonly isReady: boolean
-  /** Whether a lane may begin now. Without one, what was reserved for it is given up. */
+  /** Whether a lane may begin now. If not, releases the stream that was reserved for it. */
   isGranted(): boolean
-  /** Begins a lane, in a moment. To be called behind `isGranted`. */
+  /** Begins a lane later in this turn. Call it only after `isGranted` returned true. */
   enter(): void
-  /** The visitor is gone, or its stream is not what it needs. */
+  /** Releases the reserved stream: the visitor has left, or needs another stream. */
   giveUp(): void
 }
 
 export interface SessionLanes {
-  /** Whether a lane can begin now. If not, asks the client for a link now and then. */
+  /** Whether a lane can begin now. If not, asks the client for a link from time to time. */
   isReady(): boolean
-  /** The client opens no link for lanes; it may be asked again after `retryMs`, or never. */
+  /** Called when the client opens no link for lanes. Asks again after `retryMs`; `undefined`: never. */
   refused(retryMs: number | undefined): void
-  /** The client opened a link for lanes, which has carried nothing. `false`: it cannot be used. */
+  /**
+   * Takes a link that the client opened for lanes and that has carried nothing. Returns `false` if it cannot be used.
+   */
   take(link: Link): boolean
   /**
-   * Begins a lane that serves the visitor on the stream, in a moment. `left`: the stream is its handler's again, before
-   * `events.ended`; `undefined`: it never was the lane's.
+   * Begins a lane that serves the visitor on the stream, later in this turn. `left` is called before `events.ended`,
+   * when the stream belongs to its handler again; `undefined`: the lane never had it.
    */
   lend(
     stream: LendableStream,
@@ -103,7 +106,7 @@ export interface SessionLanes {
 export interface LaneAsking {
   readonly tunnel: LayeredTunnel
   readonly head: RequestHead
-  /** The address of the connection: a trusted proxy's, if `isProxy`. */
+  /** The address of the connection. If `isProxy`, that of a trusted proxy. */
   readonly address: string
   readonly isProxy: boolean
   readonly served: ServedBy
@@ -111,18 +114,18 @@ export interface LaneAsking {
 
 export type LaneServed = Pick<LaneCounts, 'requests' | 'bytesIn' | 'bytesOut'>
 
-/** The terms of one part for a lane. The lane keeps to the clauses of all parts. */
+/** The terms of one part for a lane. A lane follows the terms of all parts. */
 export interface LaneClause {
   readonly terms?: Partial<Pick<LaneTerms, 'isForGets' | 'isMeasured' | 'isReported' | 'allotted' | 'log'>>
-  /** The number of exchanges per second that it wants reported one by one. Default 0. */
+  /** The number of exchanges per second that the part wants reported one by one. Default 0. */
   reportRate?(): number
   began?(): void
   ended?(served: LaneServed): void
-  /** Exchanges that are over and were not reported one by one. */
+  /** Called with the number of finished exchanges that were not reported one by one. */
   tally?(counts: ExchangeCounts): void
   exchanged?(exchange: LaneExchange): void
-  /** Called with the measures since the last call. Only with `isMeasured`. */
+  /** Called with the measurements since the last call, if `isMeasured`. */
   measured?(measures: Float64Array, bytesIn: number, bytesOut: number): void
-  /** Called with log lines. Only with a `log`. */
+  /** Called with log lines, if there is a `log`. */
   logged?(lines: Uint8Array, count: number): void
 }

@@ -14,121 +14,131 @@ import type { Arrival, Route } from './front.ts'
 import type { OwnGuard } from './guarding.ts'
 import type { Upstream } from './upstream.ts'
 
-/** Says where a request goes. */
+/** A function that decides where a request goes. */
 export type Router = (request: TunnelRequest) => Route
 
 /**
- * Runs before `next` for all requests to one tunnel. Called once for the tunnel, and again when anything has changed that its
- * routes depend on (`routesChanged`, a reload): a layer keeps outside of it what is to outlive that. A layer that has nothing to do
- * for this tunnel returns `next` itself, and costs its requests nothing.
+ * Wraps `next`, the routing behind this layer, for all requests to one tunnel. Called once for a tunnel, and again
+ * after every change that its routes depend on (`routesChanged`, a reload): state that must outlive such a change
+ * belongs outside of the layer. A layer without work for this tunnel returns `next` itself, which costs nothing.
  *
- * Its state of one request is in the closure that it passes to `TunnelRequest.follow`.
+ * State of a single request belongs in the closure that is passed to `TunnelRequest.follow`.
  */
 export type Layer = (next: Router, tunnel: LayeredTunnel) => Router
 
-/** Runs before `next` for all requests for names that no tunnel here has. Made once. */
+/** Wraps `next` for all requests to names without a tunnel on this server. Called once. */
 export type NameLayer = (next: NameRouter) => NameRouter
 
-/** Says where a request goes whose tunnel is not known. */
+/** A function that decides where a request goes whose tunnel is not here. */
 export type NameRouter = (named: NamedRequest) => Route
 
 export interface NamedRequest {
   readonly request: SearchedRequest
-  /** A label, or a whole host. */
+  /** The requested name: a label under a domain, or a whole host. */
   readonly name: string
-  /** Routes the request to this server if no other server has the name. For the last router alone. */
+  /** Routes the request on this server, because no other server has the name. Only the last router calls it. */
   here(): Route
-  /** Routes the request again from the beginning, after a change. */
+  /** Routes the request again from the beginning, after a change such as a client that connected. */
   again(): Route
-  /** Routes the request to what stores it while no client can be reached. `undefined` if nothing does. */
+  /** Routes the request to the part that stores it while no client can be reached. `undefined` if none does. */
   kept(): Route | undefined
 }
 
-/** The same object from its arrival to its end, also when it is routed once more. */
+/**
+ * A request whose tunnel is searched in the cluster. It stays the same object until it ends, also when it is routed
+ * again.
+ */
 export interface SearchedRequest {
   readonly arrival: Arrival
   readonly head: RequestHead
-  /** Refuses a request that another server sent here although the name is not here, so that it searches for the name again. */
+  /** Refuses a request that another server sent here by mistake: that server then searches for the name again. */
   moved(): Route
   /** Called when the request is sent once more. */
   retried(): void
-  /** Visitors get this where the request fails. */
+  /** Sets the error page that visitors get if the request fails. */
   useErrorPage(page: OwnErrorPage): void
 }
 
-/** The differences of the response for this code; `undefined`: there are none. */
+/** Returns the fields of the error response that differ for this code. `undefined` if none do. */
 export type OwnErrorPage = (code: ErrorCode) => Partial<ErrorAnswerOptions> | undefined
 
 export interface LayeredTunnel {
   readonly kind: GrantedKind
   readonly name: string
-  /** The same for all tunnels of one token, or address. */
+  /** Whether hosts below its own are also its. */
+  readonly isWildcard: boolean
+  /** The owner: the same text for all tunnels of one token, or of one address without a token. */
   readonly owner: string
-  /** The owner; that of the first client, in a pool. The same object for all tunnels of one token, or address. */
+  /** The quota owner; in a pool, that of the first client. All tunnels of one token or address have the same object. */
   readonly holder:
     | { readonly rule: { readonly id?: string | undefined; readonly bandwidth?: number | undefined } }
     | undefined
-  /** The upstream for visitors that need no choice. `undefined` while every client is away. */
+  /** The upstream if no choice between clients is needed. `undefined` while every client is away. */
   readonly upstream: Upstream | undefined
   /** The guard that its client asked for. `undefined` if all may visit. */
   readonly guard: OwnGuard | undefined
   /** The limits that the rule of its token sets for visitors. */
   readonly tokenRate: Guard | undefined
-  /** Each of its visitors has to be asked about. */
+  /** Whether every visitor must be checked by a guard. */
   readonly isGuarded: boolean
   /** The kind of its pool. `undefined` if it belongs to one client. */
   readonly pool: { readonly affinity: Affinity; readonly response: PoolResponse } | undefined
   /** The clients that can take requests now. */
   readonly able: readonly TunnelMember[]
-  /** Makes its layers again, and ends its lanes. */
+  /** Builds the tunnel's layers again, and ends its lanes. */
   routesChanged(): void
 }
 
-/** A client's hold on a tunnel. */
+/** One client that serves a tunnel. */
 export interface TunnelMember {
   readonly upstream: Upstream | undefined
-  /** The name that its client gives itself. */
+  /** The name that the client chose for itself in a pool. */
   readonly label: string | undefined
 }
 
-/** A request that is for a tunnel. The same object to its end, also when it is routed once more. */
+/** A request for a tunnel. It stays the same object until it ends, also when it is routed again. */
 export interface TunnelRequest {
   readonly arrival: Arrival
   readonly head: RequestHead
-  /** The address of the visitor, also behind trusted proxies. */
+  /** The address of the visitor, even if trusted proxies are in front of the server. */
   readonly address: string
-  /** The visitor came with https, also when that ends in front of this server. */
+  /** Whether the visitor used HTTPS, even if a proxy in front of this server ended it. */
   readonly isSecure: boolean
-  /** Whether another server, or the grant of a lane, has admitted it: layers let it pass. */
+  /**
+   * Whether another server, or the permission of a lane, admitted the request already. Layers do not check it again.
+   */
   readonly isAdmitted: boolean
-  /** The time of its beginning on the clock of `performance.now()`. */
+  /** The time of the beginning, on the clock of `performance.now()`. */
   readonly startedAt: number
-  /** The middlewares that wrap its exchange, inside of the server's: guards may want some for this request only. */
+  /** The middlewares for this request alone, run inside of the server's own. Guards add them. */
   middlewares: readonly Middleware[]
-  /** Learns what becomes of it. Followers that follow first are called first; at `left`, last. */
+  /** Adds a follower, which gets the events of the request. The first follower is called first; for `left`, last. */
   follow(follower: Follower): void
-  /** Responds here in place of the app. `failed`: makes a refusal of what cannot be said. */
+  /** Responds here in place of the app. `failed` makes a refusal if the response cannot be sent. */
   answer(answer: Refusal | Reading, failed?: (cause: unknown) => Refusal): Route
   checkBody(check: BodyCheck): void
-  /** Adds header lines to the final response, each with its CRLF; asked when its head goes out. */
+  /** Adds header lines to the final response, each with its CRLF. `lines` is called when its head is sent. */
   addAnswerLines(lines: () => Uint8Array | undefined): void
-  /** The time for the head of the response, in milliseconds; `undefined`: `originTimeoutMs` of the limits. */
+  /** The time limit for the head of the response, in milliseconds. `undefined`: `originTimeoutMs` of the limits. */
   originTimeoutMs: number | undefined
-  /** Sets the page, as that of `SearchedRequest`. */
+  /** Sets the error page, as `SearchedRequest.useErrorPage`. */
   useErrorPage(page: OwnErrorPage): void
-  /** Passes its bytes through a valve, which opens when an upstream begins. `undefined`: there is to be none. */
+  /**
+   * Passes the bytes of the request through a valve, which `open` makes when an upstream begins. `open` returns
+   * `undefined` for no valve.
+   */
   useValve(open: OpenValve): void
-  /** Records the code of a refusal that is the response. */
+  /** Records that the response is a refusal with this code. */
   refused(code: ErrorCode, reason?: string): void
-  /** Sends a copy to this client. Returns what is called when that is over. */
+  /** Sends a copy to this client. Returns the function to call at the end of the copy. */
   copyTo(member: TunnelMember): CopyEnd
-  /** Records whose response the visitor gets, of the clients that got a copy. */
+  /** Records which of the clients that got a copy gave the response for the visitor. */
   answeredBy(member: TunnelMember): void
-  /** Records that it was sent to clients. For a layer that does not call `arrived`. */
+  /** Records that the request was sent to clients. Only for a layer that does not call `arrived`. */
   sent(): void
   /**
-   * Routes the request after the last layer: to a client of its tunnel, possibly after a wait. `instead`: where it goes then.
-   * For the last layer alone.
+   * Routes the request to a client of its tunnel, possibly after a wait; with `instead`, to the destination that it
+   * returns. Only the last layer calls it.
    */
   arrived(instead?: () => Route): Route
 }
@@ -137,32 +147,35 @@ export interface TunnelRequest {
 export type CopyEnd = (status: number, responseBytes: number, code: ErrorCode | undefined) => void
 
 /**
- * Looks at a piece of a body, framing included, before the app gets it. `bodyBytes`: how much of it came so far, without framing.
- * A code ends the request with it.
+ * Checks a piece of a body, framing included, before the app gets it. `bodyBytes` is the size of the body so far,
+ * without framing. A returned code ends the request.
  */
 export type BodyCheck = (piece: Uint8Array, bodyBytes: number) => ErrorCode | undefined
 
-/** The events of a request for a layer. Nothing here may throw. */
+/** The events of one request for a layer. None of the functions may throw. */
 export interface Follower {
-  /** Called when it waits for the tunnel's client. */
+  /** Called when the request waits for the tunnel's client. */
   held?(): void
-  /** Called when it is sent to a client, also when it is sent again. */
+  /** Called when the request is sent to a client, also when it is sent again. */
   sent?(): void
-  /** The head of the final response is about to go out. */
+  /** Called before the head of the final response is sent. */
   answered?(status: number, code: ErrorCode | undefined): void
-  /** Called when it became a WebSocket. */
+  /** Called when the request became a WebSocket. */
   switched?(): void
-  /** Called when it goes unchanged to another server, or another tunnel here: undo what the layer has done. Nothing follows. */
+  /**
+   * Called when the request goes to another server or tunnel unchanged. The layer undoes what it did, and gets no
+   * more events.
+   */
   left?(): void
-  /** Called at its end, once, unless `left` was called. Called once, unless it left. */
+  /** Called once at the end of the request, unless `left` was called. */
   ended?(ending: Ending): void
 }
 
 export interface Ending {
-  /** The status that the visitor got; 0: none. */
+  /** The status that the visitor got; 0 if it got none. */
   readonly status: number
   readonly code: ErrorCode | undefined
-  /** The details of the reason that the code does not have. */
+  /** The details of the reason that the code does not have: what a guard says, or what was wrong with the app's response. */
   readonly reason: string | undefined
   readonly requestBytes: number
   readonly responseBytes: number
@@ -172,36 +185,36 @@ export interface Ending {
 
 export type ServedBy = Pick<Outcome, 'client' | 'token'>
 
-/** The input of a valve, with members as those of `VisitChannel`. */
+/** The side of a valve that takes bytes of the visitor, as in `VisitChannel`. */
 export interface ValveInput {
   pause(): void
   resume(): void
 }
 
-/** The output of a valve, with members as those of `VisitChannel`. */
+/** The side of a valve that takes bytes for the visitor, as in `VisitChannel`. */
 export interface ValveOutput {
   /** Sends bytes, like `Visit.write`. */
   write(bytes: Uint8Array, start: number, end: number): boolean
 }
 
-/** The two sides of a valve: the visit, and the channel to its visitor. */
+/** The two neighbours of a valve: the visit, and the channel to its visitor. */
 export interface ValveEnds {
   readonly input: ValveInput
   readonly output: ValveOutput
-  /** The upstream may write again. */
+  /** Called when the upstream may write again. */
   readonly drained: () => void
 }
 
-/** Delays the bytes of a visit. While there is one, no other thread moves them. */
+/** Delays the bytes of a visit. While a visit has a valve, its bytes stay on the main thread. */
 export interface Valve extends ValveInput, ValveOutput {
-  /** Called when `bytes` came from the visitor and were passed on. */
+  /** Called when `bytes` of the visitor were passed on. */
   took(bytes: number): void
-  /** The visitor has room again. */
+  /** Called when the visitor can take bytes again. */
   drained(): void
-  /** Calls `last` once nothing waits here. */
+  /** Calls `last` once no bytes wait in the valve. */
   behind(last: () => void): void
   charge(account: Account | undefined): void
-  /** The visit is over. */
+  /** Called when the visit is over. */
   close(): void
 }
 

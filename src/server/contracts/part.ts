@@ -1,5 +1,5 @@
-// Contract between the server and its optional parts. The server knows no part by name: who makes it installs them, in the order in
-// which requests pass their layers.
+// Contract between the server and its optional parts. The server names no part: its caller installs them, in the
+// order in which requests pass their layers.
 
 import type { ErrorCode } from '../../errors.ts'
 import type { RequestHead } from '../../http/head.ts'
@@ -15,34 +15,39 @@ import type { Rule } from '../settings/policy.ts'
 import type { ServerSettings } from '../settings/settings.ts'
 import type { Counters, ServerStats } from '../settings/stats.ts'
 import type { Connecting, Tunnel, TunnelRegistry } from '../tunnels/tunnel.ts'
-import type { ClientConnection } from './clients.ts'
+import type { ClientConnection, RawEnd } from './clients.ts'
 import type { Clock } from './clock.ts'
 import type { Arrival, RequestRouter, Route } from './front.ts'
 import type { Guarding } from './guarding.ts'
 import type { LaneAsking, LaneClause, Laning } from './laning.ts'
-import type { Ending, Layer, LayeredTunnel, NameLayer, ServedBy } from './layer.ts'
+import type { Ending, Layer, LayeredTunnel, NameLayer, TunnelRequest } from './layer.ts'
 import type { AdmittedVisitor, Entrance, ListenerTerms, PartListener, Protocol } from './protocol.ts'
-import type { RawWish } from './raw-visit.ts'
+import type { RawVisit, RawWish } from './raw-visit.ts'
 import type { RawTaker, Servers } from './servers.ts'
 import type { AppsTerms, StreamsApps } from './streams-context.ts'
 import type { OpenTable } from './tables.ts'
 import type { TunnelUpstream, Upstream } from './upstream.ts'
 import type { Adopt } from './wire.ts'
 
-/** Makes a part of a server. Called while the server is made: no tunnel exists, and nothing is loaded that is not needed. */
+/**
+ * Makes a part. Called while the server is made: no tunnel exists yet, and the part loads nothing that it may not
+ * need.
+ */
 export type Install = (server: PartServer) => Part
 
-/** The parts of the server that a part may use. */
+/** The operations of the server that a part may use. */
 export interface PartServer {
   readonly settings: ServerSettings
   readonly limits: Bounds
   readonly deadlines: Clock
   readonly turns: Turns
-  /** The faults of guards, middlewares and observers. */
+  /** Reports errors of guards, middlewares and observers. */
   readonly faults: Faults
   readonly isSecure: boolean
   readonly isRunning: boolean
-  /** All of them: as those members of `Part`. */
+  /** Whether the program listens for `request` or `requests`. */
+  readonly isHeard: boolean
+  /** The combined members of all parts, as in `Part`. */
   readonly parts: {
     noted(note: Note): void
     judge(address: string): ErrorCode | undefined
@@ -50,18 +55,21 @@ export interface PartServer {
     recent(): RecentRow | undefined
     harvest(): void
   }
-  /** Revokes the tunnel of this name: its clients get `BLOCKED`. Returns whether there was a tunnel, or something that a part keeps. */
+  /**
+   * Revokes the tunnel of this name: its clients get `BLOCKED`. Returns whether there was a tunnel, or a part stored
+   * something for the name.
+   */
   closeTunnel(name: string): boolean
-  /** The others of its cluster, set by the part that has joined them; `undefined`: there are none. */
+  /** The other servers of the cluster, set by the part that joins it. `undefined` if the server is alone. */
   servers: Servers | undefined
-  /** The operator's bans, set by the part that keeps them; `undefined`: there is none, or no operator. */
+  /** The operator's bans, set by the part that stores them. `undefined` without that part, or without an operator. */
   bans: BanList | undefined
   readonly tunnels: Pick<TunnelRegistry, 'deadlines' | 'hostNames' | 'isDraining'> & {
     guards: Guarding
     lanes: Laning
     find(name: string): Tunnel | undefined
     all(): readonly Tunnel[]
-    /** Makes the layers of all tunnels again. */
+    /** Builds the layers of all tunnels again. */
     routesChanged(): void
   }
   readonly counters: Readonly<Counters>
@@ -73,29 +81,29 @@ export interface PartServer {
   failed(error: Error): void
 }
 
-/** The further operations of a server that is complete. */
+/** The operations of a server that is complete, in addition to those of `PartServer`. */
 export interface WholeServer {
-  /** The port on which it listens, or will listen. */
+  /** The port on which the server listens, or will listen. */
   readonly port: number
   readonly clients: ReadonlySet<ClientConnection>
-  /** Takes requests that come from no visitor's connection. */
+  /** Routes requests that do not come from a visitor's connection. */
   readonly router: RequestRouter
   readonly visitorCount: number
   stats(): ServerStats
-  /** The public URL of a tunnel; `undefined`: of the control host. */
+  /** Returns the public URL of a tunnel; for `undefined`, of the control host. */
   urlOf(tunnel: Tunnel | undefined): string
   on<Event extends keyof TunnelServerEvents>(
     event: Event,
     listener: (payload: TunnelServerEvents[Event]) => void,
   ): void
-  /** Takes a connection whose requests come in so. */
+  /** Takes a connection whose visitors come through `entrance`. */
   accept(socket: Socket, entrance: Entrance): SocketHandler
-  /** Makes the entrance for those who speak this protocol to the server itself. */
+  /** Makes the entrance of visitors that use this scheme with the server itself. */
   entranceOf(proto: Entrance['proto']): Entrance
   readonly raw: RawTaker
-  /** The tunnel that a raw visitor wants, if it is here; see `RawWish`. */
+  /** Returns the tunnel that a raw visitor wants, if it is on this server; see `RawWish`. */
   tunnelFor(kind: RawWish['kind'], wanted: string): Tunnel | undefined
-  /** The public ports of other servers' tunnels. Rejects with `PORT_TAKEN` or `NOT_ALLOWED`. */
+  /** Opens and closes the public ports of tunnels on other servers. Rejects with `PORT_TAKEN` or `NOT_ALLOWED`. */
   readonly ports: {
     openElsewhere(kind: 'tcp' | 'udp', port: number): Promise<void>
     closeElsewhere(kind: 'tcp' | 'udp', port: number): void
@@ -110,101 +118,118 @@ export interface Faults {
   report(plugin: object, code: ErrorCode, text: string, cause: unknown): void
 }
 
-/** All that a part may do. A part has the members that it needs. */
+/** The members that a part may have. Each part has only those that it needs. */
 export interface Part {
   readonly name: string
   /** The layer around the routing of each request to a tunnel. */
   readonly layer?: Layer
-  /** Returns why no visitor and no client may come from this address. `undefined` if they may. */
+  /** Returns why this address may not connect, as visitor or client. `undefined` if it may. */
   judge?(address: string): ErrorCode | undefined
-  /** Whether no client may have this name, or `tcp-20000` and similar ones. */
+  /** Whether no client may have this name. Ports are names like `tcp-20000`. */
   isBlocked?(name: string): boolean
-  /** The layer around the routing of each request for a name without a tunnel here. */
+  /** The layer around the routing of each request to a name without a tunnel here. */
   readonly nameLayer?: NameLayer
   /**
-   * Takes a connection of a public port before its first byte is read, and passes it to `accept`. `undefined`: nothing reads it before.
+   * Takes a connection of a public port before its first byte is read, and passes it to `accept`. Returns `undefined`
+   * if it reads nothing.
    */
   enterPort?(socket: Socket, admitted: AdmittedVisitor | undefined, accept: Onward): SocketHandler | undefined
-  /** The control host is asked to switch to a protocol. `undefined`: it is not one of this part. */
+  /**
+   * Called when a request on the control host asks to switch protocols. Returns `undefined` if the part does not know
+   * the protocol.
+   */
   enter?(arrival: Arrival): Route | undefined
   /**
-   * Takes a request for a name whose client is away. `token`: names the token of the client that holds it, `''` for none; `undefined`: no
-   * client does. `undefined`: the part does not take it.
+   * Takes a request for a name whose client is away. `token` is the id of the token that holds the name, `''` if it
+   * has none, and `undefined` if no client holds it. Returns `undefined` if the part does not take the request.
    */
   kept?(name: string, token: string | undefined, head: RequestHead, address: string): Upstream | undefined
-  /** A client holds the tunnel now. */
+  /** Called when a client got the tunnel. */
   registered?(tunnel: LayeredTunnel, by: Registrant): void
-  /** The options that clients may set for a tunnel, by name: returns why this one is refused, as a sentence. */
+  /** The tunnel options of this part that clients may set. Each function returns a sentence why a value is refused. */
   readonly wishes?: Readonly<Record<string, (wish: unknown) => string | undefined>>
   claimedElsewhere?(name: string): void
-  /** The operator closes the tunnel of this name. Returns whether the part kept something for its visitors. */
+  /**
+   * Called when the operator closes the tunnel of this name. Returns whether the part stored something for its
+   * visitors.
+   */
   closed?(name: string): boolean
-  /** Makes the connections of clients that agree on no subprotocol. Without such a part they are refused. */
+  /** Takes clients that agree on no WebSocket subprotocol. Without such a part they are refused. */
   readonly adopt?: Adopt
   /** A version of HTTP that visitors may choose. */
   readonly protocol?: Protocol
-  /** Opens a door, if the settings ask for one. Where this rejects, the server does not start. */
+  /** Opens a listener of its own if the settings ask for one. If it rejects, the server does not start. */
   open?(terms: ListenerTerms): Promise<PartListener | undefined>
-  /** Connects clients to private services. Without such a part neither is granted. */
+  /** Connects clients to private services. Without such a part, no private service can be offered or used. */
   readonly connecting?: Connecting
-  /** Reaches apps that speak HTTP/2. Without such a part no tunnel is opened to them. */
+  /** Reaches apps that speak HTTP/2. Without such a part, tunnels to them are refused. */
   readonly appsOf?: (terms: AppsTerms) => StreamsApps
-  /** Puts the part in front of the upstream of an app, as its client wishes. */
+  /** Wraps the upstream of an app in the part's own, as the app's client asked. */
   before?(upstream: TunnelUpstream, wishes: Wishes): TunnelUpstream
-  /** The URL on which the part listens. `undefined` if it does not, or not yet. */
+  /** The URL on which the part listens. `undefined` if it does not listen, or not yet. */
   readonly url?: string | undefined
-  /** Returns the recent traffic of this server, for the others of its cluster. `undefined` if it is not measured. */
+  /**
+   * Returns the recent traffic of this server, for the other servers of the cluster. `undefined` if it is not
+   * measured.
+   */
   recent?(): RecentRow | undefined
-  /** A request is over that was for no tunnel, and had a code. */
+  /** A request to a tunnel is over. Called while `isHeard` only: a follower learns it at any time, and costs an object. */
+  ended?(tunnel: LayeredTunnel, request: TunnelRequest, ending: Ending): void
+  /** Called after a request that belonged to no tunnel and failed with a code. */
   missed?(request: MissedRequest): void
   /** Called for an event without a request. */
   noted?(note: Note): void
-  /** A raw visitor is there. Returns its follower; `undefined`: nothing does. */
-  followRaw?(tunnel: LayeredTunnel, address: string): RawFollower | undefined
-  /** The connection of a raw visitor with this part in front of it; `undefined`: unchanged. */
+  /** Called for a new raw visitor. Returns a follower for its events, or `undefined`. */
+  followRaw?(visit: RawVisit): RawFollower | undefined
+  /** Puts this part in front of a raw visitor's connection. `undefined`: leaves it unchanged. */
   wrap?(socket: Socket, tunnel: LayeredTunnel, address: string): WrappedSocket | undefined
   /**
-   * Returns the terms for a lane that serves requests of this visitor without the layers. `undefined`: no terms. `undefined`:
-   * on any. Default: a tunnel that has the part's layer has no lanes.
+   * Returns the terms for a lane that serves requests of this visitor without passing the layers: `undefined` for a
+   * lane without terms, `'none'` for no lane. Default: a tunnel with this part's layer has no lanes.
    */
   lane?(asking: LaneAsking): LaneClause | 'none' | undefined
   /** Called about four times a second while there are lanes. */
   harvest?(): void
-  /** Loads code that only these settings need. At the start, and before other settings take effect. */
+  /** Loads code that only these settings need. Called at the start, and before a reload takes effect. */
   load?(settings: ServerSettings): Promise<void>
-  /** The settings are others: what was made of those before is made again. */
+  /** Called after a reload: the part makes again what depends on settings. */
   reloaded?(): void
-  /** Starts before the server listens. If it rejects, the server does not start. Rejects: it does not start. */
+  /** Called before the server listens. If it rejects, the server does not start. */
   start?(server: WholeServer): Promise<void>
   /**
-   * The server is about to join others, which have tables together: opens those of the part. Returns what is called once they have
-   * what the others have.
+   * Called before the server joins a cluster: opens the shared tables of the part. Returns a function that is called
+   * once the entries of the other servers have arrived.
    */
   share?(open: OpenTable): () => void
-  /** Called when the server listens. If it rejects, the server does not start. Also. */
+  /** Called when the server listens. If it rejects, the server does not start. */
   listening?(): Promise<void>
   /**
-   * Called when the server accepts no more visitors and will end. `SERVER_REPLACED`: another program goes on with its sockets.
+   * Called when the server accepts no more visitors, before it ends. `SERVER_REPLACED`: another program continues
+   * with its sockets.
    */
   drain?(code: 'SERVER_DRAINING' | 'SERVER_REPLACED'): void
   /**
-   * Called when the server has no open requests. Resolves when the other servers have none, after `ms` at most.
+   * Called when the server has no open requests. Resolves when the other servers have none either, after `ms` at
+   * most.
    */
   idle?(ms: number): Promise<void>
   /**
-   * Stops, after the server has ended or failed to start. Parts stop in reverse order, also those that did not start.
+   * Stops the part, after the server has ended or failed to start. Parts stop in reverse order, also those that did
+   * not start.
    */
   stop?(): void | Promise<void>
 }
 
-/** Takes the connection of a visitor. `way`: its own; TLS up to the proxy; from a proxy that is not to be believed. */
+/**
+ * Takes the connection of a visitor. `way`: direct; with TLS that a proxy ended; or from a proxy that is not trusted.
+ */
 export type Onward = (socket: Socket, way: 'direct' | 'https' | 'untrusted') => SocketHandler
 
-/** The client that holds a tunnel now. */
+/** The client that got a tunnel. */
 export interface Registrant {
   readonly rule: Rule
   readonly address: string
-  /** The webhooks that are kept for it while it is away. */
+  /** The client's request to store webhooks while it is away. */
   readonly inbox: InboxWish | undefined
   readonly wishes: Wishes
 }
@@ -216,21 +241,16 @@ export interface MissedRequest extends Ending {
 }
 
 export type Note =
-  /** A connection, or a head that is none, was refused. */
+  /** A connection, or an invalid request head, was refused. */
   | { readonly kind: 'refused'; readonly code: ErrorCode }
-  /** A request is sent once more, to a client or to another server. */
+  /** A request is sent again, to a client or to another server. */
   | { readonly kind: 'retried' }
   | { readonly kind: 'webhook'; readonly outcome: 'kept' | 'delivered' | 'dropped' | 'full' }
 
-/** The events of a raw visitor, as `Follower` of a request. */
+/** The events of a raw visitor, as those of `Follower` for a request. */
 export interface RawFollower {
   sent?(): void
-  ended?(end: {
-    readonly bytesIn: number
-    readonly bytesOut: number
-    readonly code: ErrorCode | undefined
-    readonly served: ServedBy
-  }): void
+  ended?(end: RawEnd): void
 }
 
 export interface WrappedSocket {

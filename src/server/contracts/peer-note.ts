@@ -1,18 +1,23 @@
-// Contract: what servers of a cluster say to each other of a request.
+// Contract: what servers of a cluster tell each other about a request.
 
 import type { Refusal } from '../../plugin.ts'
 
 /** The facts that servers of a cluster tell each other about a request. */
 export interface PeerNote {
-  /** The response if its tunnel is not here. Another server sent the request, so it goes to no third one. */
+  /**
+   * The response if the tunnel is not here. Another server sent the request, so this one does not send it to a third.
+   */
   readonly moved?: Refusal
-  /** A webhook that was kept for the tunnels of this owner. */
+  /** The owner for whose tunnels alone a stored webhook is meant. */
   readonly keptFor?: string
-  /** A copy for the clients of a pool that the server it goes to has itself. The server that copies it has asked the guards. */
+  /**
+   * Whether the request is a copy for the clients of a pool at the receiving server. The server that copies it has
+   * asked the guards.
+   */
   readonly isCopy?: boolean
-  /** Whether its visitor showed a client's certificate where it came in, and it was verified. */
+  /** Whether the visitor showed a verified certificate to the server that it connected to. */
   readonly isCertified?: boolean
-  /** Whether it came on a port that only servers of the cluster use, with their certificates. */
+  /** Whether the request came on the port that only servers of the cluster use, with their certificates. */
   readonly isPeers?: boolean
   /** A header line for its response, with its CRLF. */
   readonly answerLine?: Uint8Array

@@ -1,4 +1,5 @@
-// Contract between the server and a version of HTTP besides 1.1: a part takes connections, and has each request on them visited.
+// Contract between the server and a version of HTTP other than 1.1: a part takes connections, and begins a visit for
+// each request on them.
 
 import type { HeldBytes } from '../../bytes.ts'
 import type { Certificate } from '../../certificates.ts'
@@ -16,11 +17,11 @@ import type { PeerNote } from './peer-note.ts'
 /** A version that visitors choose on a port of the server. */
 export interface Protocol {
   readonly name: string
-  /** Whether visitors may use it now. */
+  /** Whether visitors may use this version now. */
   readonly isSpoken: boolean
-  /** The first bytes of a connection without ALPN. No head of HTTP/1.1 begins with these bytes. */
+  /** The first bytes of a connection that uses this version without ALPN. No HTTP/1.1 head begins with them. */
   readonly beginning: Uint8Array
-  /** Takes a connection, TLS taken away. */
+  /** Takes a connection, with TLS removed. */
   accept(
     share: HttpShare,
     socket: Socket,
@@ -33,27 +34,30 @@ export interface Protocol {
 export interface HttpShare extends InputShare {
   readonly deadlines: Deadlines
   readonly limits: Bounds & HeadLimits
-  /** Whether each response that begins now is the last on its connection. */
+  /** Whether each response that begins now is the last one on its connection. */
   readonly isShut: boolean
-  /** Returns an object to parse requests into. The connection returns it with `keepHead`. */
+  /** Returns an unused object for a request head. The connection returns it with `keepHead`. */
   takeHead(): RequestHead
   keepHead(head: RequestHead): void
   /** Makes the visit for this channel, which may have one request after the other. */
   visit(head: RequestHead, channel: VisitChannel): ChannelVisit
-  /** A head gets the page of `code`, and begins no visit. */
+  /** Called when a head is refused with the page of `code`, so that no visit begins. */
   refused(code: ErrorCode): void
   entered(connection: Visitor): void
-  /** The connection takes no more requests. Called at most once. */
+  /** Called at most once, when the connection takes no more requests. */
   settled(connection: Visitor): void
   left(connection: Visitor): void
 }
 
 /** The place of a connection among those that the server counts. */
 export interface AdmittedVisitor {
-  /** The user of the connection, once the server knows it. */
+  /** The connection that has this place, once the server knows it. */
   occupant: { giveWay(): boolean } | undefined
   isRefused(): boolean
-  /** A proxy names the visitor. `false`: the address has too many, and the connection is to be cut. */
+  /**
+   * Called when a proxy names the visitor's address. Returns `false` if the address has too many connections: then
+   * cut this one.
+   */
   moveTo(address: string): boolean
   mayGiveUp(): boolean
   gaveUp(count: number): void
@@ -61,11 +65,11 @@ export interface AdmittedVisitor {
   left(): void
 }
 
-/** An entrance for visitors besides the ports of the server. */
+/** A listener for visitors that a part opens, besides the ports of the server. */
 export interface PartListener {
-  /** The server shows this certificate for `name` on its own ports. */
+  /** Called when the server has a certificate for `name`. */
   show(name: string, certificate: Certificate): void
-  /** The certificate for names without one of their own. */
+  /** Called with the certificate for names without one of their own. */
   showDefault(certificate: Certificate): void
   /** Accepts no more connections. `closeActive`: cuts the open ones. */
   close(closeActive: boolean): void
@@ -76,7 +80,7 @@ export interface ListenerTerms {
   readonly port: number
   readonly share: HttpShare
   readonly entrance: Entrance
-  /** Returns `undefined` for a connection that has to be cut at once. */
+  /** Admits a connection. Returns `undefined` if it must be cut at once. */
   readonly admit: (visitor: {
     readonly remoteAddress: string
     terminate(): void
@@ -85,37 +89,40 @@ export interface ListenerTerms {
   readonly announce: (line: Uint8Array) => void
 }
 
-/** The way that a connection came in. */
+/** How connections reach this server: the scheme, and whom to trust. */
 export interface Entrance {
   /** The scheme between the visitor and this server. */
   readonly proto: 'http' | 'https'
-  /** Whether forwarding headers from this address are believed. */
+  /** Whether to trust forwarding headers from this address. */
   isTrusted(address: string): boolean
-  /** A header line for responses of the app that have none of its kind; see `Visit.hstsLine`. */
+  /** Returns a header line for app responses without Strict-Transport-Security; see `Visit.hstsLine`. */
   hstsLine(): Uint8Array | undefined
-  /** The same: another way to the server (RFC 7838). Default: none. */
+  /** Returns a header line for app responses without Alt-Svc (RFC 7838). Default: none. */
   altSvcLine?(): Uint8Array | undefined
-  /** The server that sent all requests of this connection. Default: they are of visitors. */
+  /** The server that sent all requests of this connection. Default: visitors sent them. */
   readonly from?: PeerNote
-  /** Whether requests get ids. Default: not. */
+  /** Whether requests get ids. Default: false. */
   isTraced?(): boolean
-  /** The visitor's address, on the connection of another server. `undefined` if the request has none. */
+  /**
+   * Returns the visitor's address and scheme, on a connection from another server. `undefined` if the request has
+   * none.
+   */
   visitorOf?(head: RequestHead): VisitorHop | undefined
 }
 
 export interface Visitor {
-  /** The server trusts others now. */
+  /** Called when the trusted proxies changed: the connection works out its visitor's address again. */
   forgetHop(): void
-  /** The server stops: the next response is the last one here. */
+  /** Called when the server stops: the next response is the last one on this connection. */
   drain(): void
-  /** The time to leave is over. */
+  /** Called when the time for draining is over. */
   letGo(): void
 }
 
 /** The state that the inputs of all connections share. */
 export interface InputShare {
   readonly turns: Turns
-  /** Counts the bytes kept of requests: incomplete heads, and data that came before its turn. */
+  /** Counts the stored bytes of requests: incomplete heads, and data that waits for its turn. */
   readonly heldInput: HeldBytes
   readonly limits: { readonly maxPipelinedBytes: number; readonly maxAllInputBytes: number }
 }

@@ -1,49 +1,49 @@
-// One raw visitor, before a member of a tunnel takes it and while one serves it.
+// One raw visitor of a TCP, TLS or private tunnel, before a client takes it and while one serves it.
 
 import type { Endpoint, SocketHandler } from '../../socket.ts'
 import type { Member } from '../tunnels/member.ts'
 import type { Tunnel } from '../tunnels/tunnel.ts'
 import type { ClientConnection } from './clients.ts'
 
-/** The report of a raw visitor's connection. */
+/** The facts about a raw visitor's connection for reports. */
 export interface RawVisit {
   readonly tunnel: Tunnel
   /** The address of the visitor; see `Admittance`. */
   readonly address: string
-  /** Serves it, once it is opened. */
+  /** The client that serves it, once a stream is open. */
   readonly client: ClientConnection | undefined
-  /** The same for observers. */
+  /** The client that serves it, as observers see it. */
   readonly served: Member['served']
   readonly source: Endpoint
-  /** The time of its beginning on the clock of `performance.now()`. */
+  /** The time of the beginning, on the clock of `performance.now()`. */
   readonly startedAt: number
-  /** Bytes of the visitor that were passed on. */
+  /** The number of bytes that the visitor sent and the server passed on. */
   readonly bytesIn: number
-  /** Bytes that the visitor was sent. */
+  /** The number of bytes that the visitor was sent. */
   readonly bytesOut: number
 }
 
 /** The tunnel that a raw visitor wants. */
 export interface RawWish {
   readonly kind: 'tcp' | 'udp' | 'tls' | 'private'
-  /** The port, the host of its TLS hello, or the name of the private service. */
+  /** The requested port, the host of the TLS hello, or the name of the private service. */
   readonly wanted: string
-  /** The name of the tunnel in the directory of a cluster. */
+  /** The name of the tunnel in the cluster's directory. */
   readonly name: string
   find(): Tunnel | undefined
 }
 
 export interface RawWay {
-  /** Bytes of the visitor that were read already. */
+  /** Bytes of the visitor that were already read. */
   readonly first?: Uint8Array | undefined
   /** Called once it is joined to a stream. */
   opened?(): void
   /**
-   * Called in place of a cut when another server has the tunnel by now: the connection is the caller's again, and nothing of it was
-   * sent. Default: it is cut.
+   * Called instead of cutting the connection if another server has the tunnel by now and nothing was sent yet: the
+   * caller has the connection again. Default: cut it.
    */
   moved?(): void
 }
 
-/** The handler of a connection that has left this server: it ignores all events. */
+/** Ignores all events of a connection that has left this server. */
 export const UNHEARD: SocketHandler = { received() {}, drained() {}, ended() {}, closed() {} }

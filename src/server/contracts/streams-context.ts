@@ -1,4 +1,4 @@
-// Contract: ways to apps besides the session of a client.
+// Contract: connections to apps other than streams of a client's session.
 
 import type { ResponseHead } from '../../http/head.ts'
 import type { Session } from '../../session/session.ts'
@@ -7,17 +7,17 @@ import type { Bounds } from '../settings/bounds.ts'
 import type { Clock } from './clock.ts'
 import type { Visit } from './upstream.ts'
 
-/** The terms for another server of the cluster, to which requests go unchanged. */
+/** How requests go to another server of the cluster, unchanged. */
 export interface PeerTerms {
   /** Writes the head as `writeRequestHead` does. */
   writeHead(visit: Visit): number
-  /** The answer says that the other server does not hold the name any more. */
+  /** Whether the response says that the other server no longer holds the name. */
   isMoved(answer: ResponseHead): boolean
 }
 
-/** Apps of HTTP/2, or another server, in the place of a session. */
+/** Replaces a session: connections to HTTP/2 apps, or to another server. */
 export interface StreamsApps extends Pick<Session, 'open' | 'isClosed'> {
-  /** Whether WebSockets use HTTP/1.1, on streams of the session. */
+  /** Whether WebSockets use HTTP/1.1 on streams of the session. */
   readonly sendsUpgradesApart?: boolean
 }
 

@@ -1,23 +1,23 @@
-// Contract: a table that all servers of a cluster have in memory. Implementation: parts/cluster/shared-table.ts.
+// Contract: a table that every server of a cluster has in memory. Implementation: parts/cluster/shared-table.ts.
 
 import type { TableEntry } from '../../directory.ts'
 
-/** Opens a table, before the tables are read. `maxKeys`: of all servers together, with those that were removed. */
+/** Opens a table, before the tables are read. `maxKeys` is for all servers together and includes removed entries. */
 export type OpenTable = (name: string, maxKeys: number) => Table
 
 export interface Table {
-  /** Returns a value. `undefined` if there is none, or no longer. */
+  /** Returns a value. `undefined` if there is none, or its time is over. */
   get(key: string): string | undefined
-  /** Whether a server is known to have had the key. */
+  /** Whether the key exists, or existed on any server as far as this one knows. */
   knows(key: string): boolean
   all(): readonly TableEntry[]
-  /** Calls `changed` after other servers have changed something. Returns what stops that. */
+  /** Calls `changed` after changes by other servers. Returns a function that ends this. */
   onChange(changed: () => void): () => void
-  /** Sets a value, in force here at once. `untilMs`: milliseconds since 1970; 0: until it is removed. */
+  /** Sets a value, which applies here at once. `untilMs`: milliseconds since 1970; 0: until it is removed. */
   set(key: string, value: string, untilMs: number): void
-  /** Ends an entry as if its time had come. No server remembers it. */
+  /** Removes an entry as if its time were over. The servers do not remember it as removed. */
   end(key: string): void
   remove(key: string): void
-  /** An entry of before this server was in the cluster: it stands back behind all that others have done since. */
+  /** Adds an entry from before this server joined the cluster. Later changes by other servers win over it. */
   bring(key: string, value: string, sinceMs: number, untilMs: number): void
 }

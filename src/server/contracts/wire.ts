@@ -1,5 +1,4 @@
-// Contract between the server and the connections of its clients. A wire besides that of streams is for clients that agree on no
-// subprotocol.
+// Contract between the server and a wire for clients that agree on no WebSocket subprotocol.
 
 import type { ErrorCode } from '../../errors.ts'
 import type { Socket, SocketHandler } from '../../socket.ts'
@@ -15,7 +14,9 @@ import type { Claims } from './servers.ts'
 import type { AppsTerms, StreamsApps, StreamsServer } from './streams-context.ts'
 import type { TunnelUpstream } from './upstream.ts'
 
-/** Makes the socket a client's connection, after the response to the upgrade. `handler` gets the events of the socket. */
+/**
+ * Makes the socket a client's connection, after the response to the upgrade. `handler` gets the events of the socket.
+ */
 export type Adopt = (
   socket: Socket,
   remoteAddress: string,
@@ -27,28 +28,28 @@ export interface ClientServer extends StreamsServer {
   readonly settings: ServerSettings
   readonly tunnels: Tunnels
   readonly quotas: Quotas
-  /** The other servers. `undefined` if the server is alone. */
+  /** The other servers of the cluster. `undefined` if the server is alone. */
   readonly servers: Claims | undefined
-  /** Members of `Part`. */
+  /** The combined members of all parts, as in `Part`. */
   readonly parts: {
     readonly appsOf: ((terms: AppsTerms) => StreamsApps) | undefined
     before(upstream: TunnelUpstream, wishes: Wishes | undefined): TunnelUpstream
     readonly connecting?: Connecting | undefined
   }
-  /** Whether this is a proxy, whose address is that of all who come by it. */
+  /** Whether this address is a trusted proxy, so that many clients may share it. */
   isTrusted(address: string): boolean
-  /** Called with an unexpected error. The connection is closed because of it. */
+  /** Called with an unexpected error, which closes the connection. */
   failed(error: Error): void
 }
 
 export interface ClientHost {
   readonly server: ClientServer
-  /** Returns why this may not be granted, or not any longer. `undefined` if it may. */
+  /** Returns why this tunnel may not be granted, or not any longer. `undefined` if it may. */
   refusalOf(wish: Wish, rule: Rule): ErrorCode | undefined
-  /** Returns what the client's user reads about a refusal: what happened, and the next step. */
+  /** Returns the text about a refusal for the client's user: what happened, and the next step. */
   refusalText(code: ErrorCode, wish: Wish, claiming: Claiming): string
   urlOf(tunnel: Tunnel): string
-  /** The client holds the tunnel now, with what it has asked for besides. */
+  /** Called when the client got the tunnel, with its other wishes. */
   registered(
     client: ClientConnection,
     tunnel: Tunnel,
@@ -56,7 +57,7 @@ export interface ClientHost {
     asked?: Pick<Register, 'inbox' | 'wishes'>,
   ): void
   refused(client: ClientConnection, wish: Pick<Register, 'kind' | 'name' | 'port'>, code: ErrorCode): void
-  /** The client holds the tunnel no longer. */
+  /** Called when the client lost the tunnel. */
   released(client: ClientConnection, tunnel: Tunnel, reason: ErrorCode | 'released'): void
   gone(client: ClientConnection): void
 }

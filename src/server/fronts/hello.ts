@@ -1,4 +1,5 @@
-// The beginning of a TLS connection: reads its hello, and passes the connection to the owner of the name.
+// The beginning of a TLS connection: reads its hello (ClientHello), and passes the connection to the owner of the
+// requested name.
 
 import { ByteBuffer } from '../../bytes.ts'
 import type { Turns, Waiting } from '../../session/turns.ts'
@@ -12,7 +13,10 @@ import {
 } from '../../wire/client-hello.ts'
 import type { Deadline, Deadlines } from '../limits/deadlines.ts'
 
-/** The time in milliseconds for which a refused visitor may read its alert, which a RST would destroy. */
+/**
+ * The time in milliseconds for a refused visitor to read its alert before the connection closes. An earlier RST would
+ * destroy the alert.
+ */
 const LINGER_MS = 2_000
 
 /** The content of a valid hello. `name` is empty when it names no host. */
@@ -23,8 +27,8 @@ export interface Hello {
 }
 
 /**
- * The continuation of a connection: passed on unchanged, beginning with the hello; decrypted here; or refused with
- * `unrecognized_name`. A promise that rejects: refused with `internal_error`.
+ * How a connection continues: passed on unchanged, beginning with the hello; decrypted here; or refused with
+ * `unrecognized_name`. A promise that rejects refuses it with `internal_error`.
  */
 export type Continuation = Decision | Promise<Decision>
 type Decision = ((passed: Socket, first: Uint8Array) => SocketHandler) | ServerHandshake | undefined
@@ -35,40 +39,34 @@ export interface HelloHost {
   /** The time for the hello, from its first byte, in milliseconds. */
   readonly helloTimeoutMs: number
   readonly turns: Turns
-  /** Asks for a turn for what arrived. Returns `false` if too much waits already. */
+  /** Asks for a turn to read the bytes that arrived. Returns `false` if too many connections wait. */
   waits(): boolean
-  /** Called when it waits no more. */
+  /** Called when the connection no longer waits for a turn. */
   waited(): void
   read(hello: Hello): Continuation
-  /**
-   * Called for a connection that is not TLS. Returns an unencrypted response, or `undefined` for none. Returns what to respond,
-   * in the clear; `undefined`: nothing.
-   */
+  /** Called for a connection that is not TLS. Returns an unencrypted response, or `undefined` to close without one. */
   foreign?(first: Uint8Array): Uint8Array | undefined
-  /** Called at least once, when its hello was read, or it is gone. Called at least once. */
+  /** Called at least once: when the hello was read, or the connection is gone. */
   settled(): void
 }
 
-/**
- * A handler of the socket until the hello is there, and longer for a connection that is passed on.
- */
+/** Handles a socket until its hello is complete; for a connection that is passed on, until its end. */
 export class HelloConnection implements SocketHandler, Socket, Deadline, Waiting {
   readonly remoteAddress: string
   dueTick = 0
   readonly #socket: Socket
   readonly #host: HelloHost
   #reader: ClientHelloReader | undefined = new ClientHelloReader()
-  /** The bytes that the reader has seen. */
   readonly #held: ByteBuffer = new ByteBuffer()
-  /** The bytes that the reader has not seen: the connection waits for its turn. */
+  /** The bytes that wait until the connection has its turn to read. */
   readonly #unread: ByteBuffer = new ByteBuffer()
   #isWaiting = false
-  /** The visitor ended while its bytes waited. */
+  /** Whether the visitor sent FIN while its bytes waited. */
   #hasEnded = false
   #visitor: SocketHandler | undefined
-  /** The visitor was sent something: then an alert would be taken for a part of it. */
+  /** Whether the visitor was sent bytes already. An alert after them would be read as a part of them. */
   #hasAnswered = false
-  /** Whether its certificate is being looked up or ordered. */
+  /** Whether a certificate for the connection is being looked up or ordered. */
   #isSought = false
   #isLeaving = false
   #isClosed = false
@@ -80,7 +78,7 @@ export class HelloConnection implements SocketHandler, Socket, Deadline, Waiting
     host.deadlines.watch(this)
   }
 
-  /** Drops a connection without a hello: it took too long, or there are too many, or the server stops. */
+  /** Drops a connection without a hello: its time is over, too many wait, or the server stops. */
   drop(): void {
     this.#reader = undefined
     this.#isSought = false
@@ -94,16 +92,16 @@ export class HelloConnection implements SocketHandler, Socket, Deadline, Waiting
   received(bytes: Uint8Array): void {
     if (this.#visitor !== undefined) return this.#isLeaving ? undefined : this.#visitor.received(bytes)
     if (this.#isSought) return this.#held.add(bytes)
-    // Refused or cut, but what had been read still arrives.
+    // After a refusal, bytes that the kernel had read already still arrive.
     if (this.#reader === undefined) return
     if (this.#held.length === 0 && !this.#isWaiting) this.#host.deadlines.arm(this, this.#host.helloTimeoutMs)
-    // Bytes longer than a hello are not stored: they are read at once.
+    // If more bytes arrive than a hello can have, they are read at once instead of being stored.
     const mayRead = !this.#isWaiting && (bytes.length > MAX_HELLO_BYTES || this.#host.turns.hasTime)
     if (mayRead) this.#read(this.#reader, bytes)
     else this.#wait(bytes)
   }
 
-  /** Called when its turn has come: reads what waited. */
+  /** Called when the connection has its turn: reads the bytes that waited. */
   turn(): void {
     this.#stopWaiting()
     const bytes = this.#unread.take()
@@ -176,7 +174,10 @@ export class HelloConnection implements SocketHandler, Socket, Deadline, Waiting
     if (this.#hasEnded) this.#visitor.ended()
   }
 
-  /** A few bytes may come in spite of the pause, such as early data: they belong to the handshake. */
+  /**
+   * Waits for the decision about the connection. Bytes that arrive despite the pause, such as early data, belong to
+   * the handshake.
+   */
   #seek(found: Promise<Decision>): void {
     this.#host.settled()
     this.#isSought = true
@@ -199,7 +200,7 @@ export class HelloConnection implements SocketHandler, Socket, Deadline, Waiting
   #secure(handshake: ServerHandshake | undefined, first: Uint8Array): void {
     if (handshake === undefined || this.#socket.secure === undefined)
       return this.#leave(unrecognizedNameAlert())
-    // There is not a handshake with one who has ended.
+    // A visitor that sent FIN can complete no handshake.
     if (this.#hasEnded) return this.drop()
     this.#host.settled()
     this.#socket.secure(first, handshake)
@@ -212,7 +213,7 @@ export class HelloConnection implements SocketHandler, Socket, Deadline, Waiting
     else this.#leave(answer)
   }
 
-  /** Says why, and closes. */
+  /** Sends an alert that gives the reason, and closes. */
   #leave(lastWords: Uint8Array): void {
     this.#host.settled()
     this.#isLeaving = true
@@ -234,7 +235,7 @@ export class HelloConnection implements SocketHandler, Socket, Deadline, Waiting
     this.#socket.end()
   }
 
-  /** A visitor that waits for its handshake gets an alert first. */
+  /** Closes the connection; a visitor that waits for its handshake gets an alert first. */
   terminate(): void {
     if (this.#hasAnswered || this.#isClosed || this.#isLeaving) this.#socket.terminate()
     else this.#leave(internalErrorAlert())

@@ -1,4 +1,5 @@
-// One visitor's HTTP/1.1 connection: frames requests strictly, one visit after the other, and decides when it ends.
+// One visitor's HTTP/1.1 connection: frames requests strictly, begins one visit after the other, and decides when the
+// connection ends.
 
 import type { LaneEnd } from '../../accelerator.ts'
 import { type Account, copyOf } from '../../bytes.ts'
@@ -25,18 +26,18 @@ import { HttpOutput, type OutputOwner } from './http-output.ts'
 import { HttpVisit, type ShortcutChannel } from './http-visit.ts'
 
 /**
- * The time in milliseconds after FIN from the visitor until a response without progress is cancelled: leaving and half-closing
- * look alike.
+ * The time in milliseconds after the visitor's FIN until a response without progress is cancelled. A visitor that
+ * left and one that only closed its sending side look alike.
  */
 const HALF_CLOSE_GRACE_MS = 1_000
-/** The time in milliseconds for which a refused visitor may continue to send: a RST now could destroy the response. */
+/** The time in milliseconds for which a refused visitor may still send. An earlier RST could destroy the response. */
 const LINGER_MS = 2_000
 /**
  * The maximum number of bytes that a visitor sends in that time: most clients read a response only after they have sent their
  * whole request.
  */
 const MAX_DROPPED_BYTES = 33_554_432
-/** A body in chunks is looked through in such pieces: chunks of one byte take some 100 ns each. */
+/** The number of bytes of a chunked body that are parsed at once. Chunks of one byte take about 100 ns each. */
 const CHUNKED_BYTES_AT_ONCE = 65_536
 
 type Phase =
@@ -46,12 +47,12 @@ type Phase =
   | 'lent'
   /** A visit is in progress. */
   | 'exchange'
-  /** The visit switched protocols: bytes both ways. */
+  /** The visit switched protocols: raw bytes go both ways. */
   | 'switched'
   | 'taken'
-  /** The response is complete, but the visitor has not taken all of it: its next request waits for that. */
+  /** The response is complete, but the visitor has not taken all of it. Its next request waits until then. */
   | 'flushing'
-  /** The last response is being sent; what still arrives is dropped. */
+  /** The last response is being sent; further bytes from the visitor are dropped. */
   | 'closing'
   | 'lingering'
   | 'closed'
@@ -73,9 +74,8 @@ export class HttpConnection
   readonly #logins: ConnectionLogins = new ConnectionLogins()
   #phase: Phase = 'head'
   #takeover: SocketHandler | undefined
-  /** Whether it has had a request. */
   #hasAsked = false
-  /** The shortcut, once there was a small request. */
+  /** The shortcut for small requests, made after the first one. */
   #lane: VisitorShortcut<RoutedRequest> | undefined
 
   constructor(
@@ -163,14 +163,14 @@ export class HttpConnection
   }
 
   /**
-   * The server stops: the next response is the last one here. A connection that waits for a request closes once it has waited for
-   * `drainIdleMs`. A connection in a lane returns by itself.
+   * Called when the server stops: the next response is the last on this connection. A connection that waits for a
+   * request closes after `drainIdleMs`; one that is lent to a lane is returned first.
    */
   drain(): void {
     if (this.#phase === 'head' && !this.input.isQueued) this.#idle.drain()
   }
 
-  /** Closes the connection after reading what the kernel has for it already. */
+  /** Closes the connection after reading the bytes that the kernel already has. */
   #closeSoon(): void {
     const isIdle = () => this.#phase === 'head' && this.input.isEmpty
     eventLoop.soon(() => {
@@ -178,7 +178,10 @@ export class HttpConnection
     })
   }
 
-  /** The time is over. A last response that left this process still arrives, however slowly it is read. */
+  /**
+   * Closes the connection when the time for draining is over. A last response in the kernel's buffer still arrives,
+   * however slowly the visitor reads.
+   */
   letGo(): void {
     if (this.#phase === 'lingering' && this.#socket.letGo !== undefined) this.#socket.letGo()
     else this.#socket.terminate()
@@ -198,7 +201,7 @@ export class HttpConnection
     return this.#socket.asked
   }
 
-  /** The logins. `undefined` behind a proxy, where a connection has several visitors. */
+  /** The logins of the connection. `undefined` behind a proxy, whose connections carry several visitors. */
   get logins(): ConnectionLogins | undefined {
     return this.visitor.isTrusted ? undefined : this.#logins
   }
@@ -208,8 +211,9 @@ export class HttpConnection
   }
 
   /**
-   * Closes an idle connection to make room. Half a head also gives way, or visitors that send theirs byte by byte would keep
-   * all others out. So does a connection whose last response has left. Requests that have arrived and wait for their turn do not.
+   * Closes an idle connection to make room for another. A connection with half a head also counts as idle: otherwise
+   * visitors that send theirs byte by byte could keep all others out. So does one whose last response was sent. One
+   * whose complete requests wait for a turn does not.
    */
   giveWay(): boolean {
     const isWaiting = this.#phase === 'head' && !this.input.isQueued && this.output.isEmpty
@@ -245,13 +249,13 @@ export class HttpConnection
         this.#takeover?.received(at === 0 ? bytes : bytes.subarray(at))
         break
       default:
-        // The kernel holds back what is not read: a RST would destroy the response.
+        // Without reading, the kernel would send a RST at the close, which destroys the response.
         if (this.input.dropsTooMuch(bytes.length - at, MAX_DROPPED_BYTES)) this.input.pause()
     }
     return bytes.length
   }
 
-  /** Reads a head from `bytes` at `at` and begins its visit. Returns where to go on. */
+  /** Reads a head from `bytes` at `at` and begins its visit. Returns the next position. */
   #takeHead(bytes: Uint8Array, at: number): number {
     const { limits, isShut } = this.#context
     const isFirstByte = this.input.isEmpty
@@ -281,8 +285,8 @@ export class HttpConnection
   }
 
   /**
-   * Whether it goes on as HTTP/2: by prior knowledge, as a proxy in front that ended TLS speaks it for gRPC. Over TLS that is for
-   * ALPN to say. `first`: all that came.
+   * Whether the connection continues as HTTP/2 with prior knowledge, as a proxy that ended TLS in front of us uses it
+   * for gRPC. On our own TLS, ALPN decides. `first`: all bytes so far.
    */
   #becomesOther(first: Uint8Array): boolean {
     if (this.#hasAsked || this.#socket.protocol || this.#entrance.visitorOf !== undefined) return false
@@ -297,7 +301,7 @@ export class HttpConnection
     return true
   }
 
-  /** Reads body from `bytes` at `at`. Returns where to go on. */
+  /** Reads a part of the body from `bytes` at `at`. Returns the next position. */
   #takeBody(bytes: Uint8Array, at: number): number {
     const visit = this.#visit
     const { body, head } = this.request
@@ -321,7 +325,7 @@ export class HttpConnection
       case 'taken':
         return this.#takeover?.ended()
       case 'exchange':
-        // A request cut short never completes; a complete one may still get its response.
+        // A truncated request never completes; a complete one may still get its response.
         if (!this.#visit.mayComplete) return this.#socket.terminate()
         return this.output.expectAnswer(HALF_CLOSE_GRACE_MS)
       case 'head':
@@ -329,7 +333,10 @@ export class HttpConnection
     }
   }
 
-  /** Requests ahead of their turn have no response that could say why: the connection ends. */
+  /**
+   * Called when too many bytes wait: no response could say why to requests ahead of their turn, so the connection
+   * ends.
+   */
   waits(): void {
     if (this.#phase === 'head') this.#idle.stop()
     if (!this.input.keepsTooMuch) return
@@ -345,11 +352,14 @@ export class HttpConnection
   get keepsAlive(): boolean {
     const isProvisional = this.#admitted?.refusal !== undefined
     if (!this.#visit.head.keepAlive || this.input.isOver || isProvisional) return false
-    // A request that is here already is still served, however soon the server stops.
+    // A request that has arrived is still served after the server began to stop.
     return !this.#context.isShut || !this.input.isEmpty
   }
 
-  /** Sets the account. One response too many ends, but not while its upstream writes. */
+  /**
+   * Sets the account that is charged for unread response bytes. If the account is over its limit, the connection
+   * ends, but not while its upstream writes.
+   */
   charge(account: Account | undefined): void {
     this.output.account = account
     if (account?.isOver === true) eventLoop.soon(() => this.#cutOff('BUFFERS_FULL'))
@@ -364,7 +374,7 @@ export class HttpConnection
   over(goesOn: boolean, ease: Ease): void {
     this.output.expectAnswer(0)
     if (!goesOn) return this.#close()
-    // A lane has one visitor.
+    // Lanes are for connections that have one visitor only.
     if (ease !== 'none' && this.visitor.from === undefined) this.#lane ??= this.#front.laneFor(this.#site())
     this.#lane?.exchanged(ease)
     this.#nextRequest()
@@ -384,7 +394,8 @@ export class HttpConnection
   // ── Between and after requests ─────────────────────────────────────────────────────────────────────────────
 
   #nextRequest(): void {
-    // Requests are served only as fast as their responses are taken: those of a stalled visitor would pile up here.
+    // The next request begins only after the visitor took the response: otherwise requests of a stalled visitor would
+    // fill memory.
     if (!this.output.isEmpty) {
       this.#phase = 'flushing'
       return
@@ -394,7 +405,7 @@ export class HttpConnection
     this.#phase = 'head'
     this.#idle.awaitRequest()
     this.input.proceed()
-    // TypeScript does not see that what came in the meantime may have begun the next visit.
+    // TypeScript does not know that bytes which arrived during the call may have begun the next visit.
     const isIdle = this.isHeadAwaited && this.input.isIdle
     if (isIdle && this.#lane?.isReady) this.#lend(this.#lane)
   }
@@ -407,13 +418,13 @@ export class HttpConnection
     this.#close()
   }
 
-  /** Ends the visit, also on the origin's side, because too much waits, or for too long. */
+  /** Ends the exchange, also at the origin, because too many bytes wait, or for too long. */
   #cutOff(code: ErrorCode): void {
     this.#visit.cutOff(code)
     this.#socket.terminate()
   }
 
-  /** Sends the remaining bytes, then FIN, and for a while reads and drops the bytes of the visitor. */
+  /** Sends the remaining bytes, then FIN, and for a while reads and drops the visitor's bytes. */
   #close(): void {
     this.#phase = 'closing'
     this.#logins.close()
@@ -427,8 +438,8 @@ export class HttpConnection
   }
 
   /**
-   * The visitor has time to take what is in transit to it in the kernel, which a RST would destroy. A visitor that continues to
-   * send unread bytes has less time.
+   * Waits while the visitor reads its last response, which a RST would destroy. A visitor that continues to send has
+   * less time.
    */
   #linger(): void {
     this.#phase = 'lingering'
@@ -463,7 +474,7 @@ export class HttpConnection
     lane.enter()
   }
 
-  /** Serves the bytes that a lane read and did not serve, as if they had been read here. */
+  /** Serves bytes that a lane read and did not serve, as if they had arrived here. */
   #returned(end: LaneEnd | undefined): void {
     if (this.#phase !== 'lent') return
     this.#phase = 'head'

@@ -1,9 +1,9 @@
-// The input of a visitor's connection: in portions, each connection in its turn.
+// The input of a visitor's connection. Each connection handles a portion of its bytes in its turn.
 //
-//   socket ─▶ received ─▶ work ─▶ reader.take … and what the reader leaves, or has no time for, waits here
+//   socket ─▶ received ─▶ work ─▶ reader.take … the rest waits here
 //
-// There is one place where bytes wait, for the rest of a head, for a turn of the event loop, or until the exchange before them
-// is over, and one reason why the socket is not read: a turn is awaited, or the reader has paused.
+// Bytes wait here for the rest of a head, for a turn of the event loop, or for the end of the exchange before them.
+// The socket is not read while the connection waits for a turn or its reader is paused.
 
 import { ByteBuffer, copyOf } from '../../bytes.ts'
 import type { Waiting } from '../../session/turns.ts'
@@ -11,26 +11,26 @@ import type { Socket } from '../../socket.ts'
 import type { InputShare } from '../contracts/protocol.ts'
 
 /**
- * Requests that one connection has begun or refused in its turn, when more have arrived than are handled at once. They take a
- * fifth of a millisecond, so that 200 such connections take 40 ms.
+ * The number of requests that one connection begins or refuses in a turn. They take a fifth of a millisecond, so 200
+ * such connections take 40 ms.
  */
 const HEADS_IN_A_TURN = 16
-/** A read above this is only handled at once when others have not used up the time. */
+/** A larger read is handled at once only if other connections have left time in this turn of the event loop. */
 const SMALL_READ_BYTES = 16_384
 
-/** Stands for an array of the caller, of which everything that waits is copied. */
+/** The size that stands for an array that belongs to the caller: bytes that wait are copied out of it. */
 const FOREIGN = Number.POSITIVE_INFINITY
 
 export interface InputReader {
-  /** Bytes are looked at now, not only passed on or kept. */
+  /** Whether bytes are parsed now, rather than only passed on or stored. */
   readonly isParsing: boolean
-  /** A request's head comes next, or the rest of it. */
+  /** Whether a request head, or the rest of one, comes next. */
   readonly isHeadAwaited: boolean
-  /** Takes bytes from `at` on. Returns where to go on; `at`: not now, the rest is to wait. */
+  /** Takes bytes from `at` on. Returns the next position; `at` itself if the bytes must wait. */
   take(bytes: Uint8Array, at: number): number
-  /** The visitor sends no more, and all that it sent was handled as far as that is possible now. */
+  /** Called when the visitor sends no more and its bytes were handled as far as possible now. */
   inputEnded(): void
-  /** Bytes wait that arrived before they could be handled. */
+  /** Called when bytes arrived before they could be handled. */
   waits(): void
 }
 
@@ -38,12 +38,12 @@ export class HttpInput implements Waiting {
   readonly #socket: Socket
   readonly #share: InputShare
   readonly #reader: InputReader
-  /** The waiting bytes: the beginning of a head, or those ahead of their turn. */
+  /** The waiting bytes: the beginning of a head, or requests ahead of their turn. */
   readonly buffer: ByteBuffer
-  /** Whether more arrived than could be done at once: it waits for its turn, and nothing is read. */
+  /** Whether more bytes arrived than one turn handles. Until its next turn, the connection is not read. */
   #isQueued = false
   #isPaused = false
-  /** Whether bytes are being handled: there may be more than the buffer has. */
+  /** Whether bytes are being handled now, which the buffer does not contain. */
   #isWorking = false
   #hasTurn = false
   #hasEnded = false
@@ -66,7 +66,7 @@ export class HttpInput implements Waiting {
     else this.#work(bytes, FOREIGN, 1)
   }
 
-  /** Bytes that were read somewhere else are handled at once, whatever their number. */
+  /** Handles bytes that were read in another place at once, whatever their number. */
   handle(bytes: Uint8Array): void {
     this.#work(bytes, FOREIGN, 1)
   }
@@ -90,17 +90,15 @@ export class HttpInput implements Waiting {
 
   // ── What waits ─────────────────────────────────────────────────────────────────────────────────────────────
 
-  /** Whether nothing waits. */
   get isEmpty(): boolean {
     return this.buffer.isEmpty
   }
 
-  /** Whether it waits for its turn. */
   get isQueued(): boolean {
     return this.#isQueued
   }
 
-  /** Whether its turn is now: it may do a whole portion. */
+  /** Whether the connection has its turn now and may handle a whole portion. */
   get hasTurn(): boolean {
     return this.#hasTurn
   }
@@ -109,23 +107,22 @@ export class HttpInput implements Waiting {
     return this.#hasEnded
   }
 
-  /** Whether nothing waits and nothing is being handled. */
+  /** Whether no bytes wait or are being handled. */
   get isIdle(): boolean {
     return this.buffer.isEmpty && !this.#isWorking
   }
 
-  /** No request can follow: the visitor sent FIN, and all that came before it was handled. */
+  /** Whether no request can follow: the visitor sent FIN, and all bytes before it were handled. */
   get isOver(): boolean {
     return this.#hasEnded && this.isIdle
   }
 
-  /** All visitors together have the server keep too much, and this one has more than its share. */
+  /** Whether the server stores too many bytes of all visitors, and this visitor has more than its share. */
   get keepsTooMuch(): boolean {
     const { heldInput, limits } = this.#share
     return heldInput.isTooMuch(this.buffer.arrayBytes, limits.maxAllInputBytes)
   }
 
-  /** Drops what waits. */
   clear(): void {
     this.buffer.clear()
   }
@@ -144,7 +141,7 @@ export class HttpInput implements Waiting {
     if (!this.#isQueued) this.#socket.resume()
   }
 
-  /** Handles what waits, after `first`. */
+  /** Calls `first`, then handles the bytes that wait. */
   proceed(first?: () => void): void {
     const { arrayBytes } = this.buffer
     const rest = this.buffer.take()
@@ -153,7 +150,7 @@ export class HttpInput implements Waiting {
     this.#goOn(rest, arrayBytes, 1)
   }
 
-  /** No request of this connection is served any more: what still arrives is the reader's at once. */
+  /** Called when no further request of this connection is served: the reader gets further bytes at once. */
   leaveQueue(): void {
     this.#share.turns.forget(this)
     if (!this.#isQueued) return
@@ -161,16 +158,12 @@ export class HttpInput implements Waiting {
     if (!this.#isPaused) this.#socket.resume()
   }
 
-  /**
-   * Whether a closing connection has dropped more than `mostBytes`, after `count` more. Whether they are more than `mostBytes`
-   * by now.
-   */
+  /** Counts `count` more dropped bytes of a closing connection. Returns whether they exceed `mostBytes`. */
   dropsTooMuch(count: number, mostBytes: number): boolean {
     this.#droppedBytes += count
     return this.#droppedBytes > mostBytes
   }
 
-  /** The connection is gone. */
   close(): void {
     this.#share.turns.forget(this)
     this.buffer.clear()
@@ -182,9 +175,9 @@ export class HttpInput implements Waiting {
   }
 
   /**
-   * Hands on what arrived, whatever mixture of heads, bodies and further requests it is: `heads` of them, and more if there
-   * is time in this turn of the event loop. The rest waits. `whole` may be a view of an array of `wholeBytes`. A visit keeps its
-   * head, so heads are read from an array of its own.
+   * Passes on the bytes that arrived, in any mixture of heads, bodies and further requests: `heads` requests, and
+   * more if there is time in this turn of the event loop. The rest waits. `whole` may be a view of an array of
+   * `wholeBytes`. A visit keeps its head, so heads are read from an array of their own.
    */
   #work(whole: Uint8Array, wholeBytes: number, heads: number): void {
     this.#isWorking = true
@@ -217,14 +210,13 @@ export class HttpInput implements Waiting {
     if (this.#hasEnded && !this.#isQueued) reader.inputEnded()
   }
 
-  /** Stores bytes that came before the end of the open exchange, within bounds; then reading stops. */
+  /** Stores bytes that came before the end of the open exchange. When there are too many, reading stops. */
   #keep(bytes: Uint8Array, at: number, arrayBytes: number): void {
     this.buffer.adopt(bytes, at, arrayBytes)
     this.#reader.waits()
     if (this.buffer.length > this.#share.limits.maxPipelinedBytes) this.pause()
   }
 
-  /** Queues bytes that wait for their turn. */
   #queue(bytes: Uint8Array, at: number, arrayBytes: number): void {
     this.#isQueued = true
     if (!this.#isPaused) this.#socket.pause()

@@ -1,4 +1,5 @@
-// Responses in transit to a visitor's connection: bytes that the kernel does not take wait here, and must move within a time.
+// Sends responses to a visitor's connection. Bytes that the kernel does not take wait here, with a time limit for
+// progress.
 
 import { type Account, SendQueue } from '../../bytes.ts'
 import type { Socket, Splice, SpliceDone } from '../../socket.ts'
@@ -7,9 +8,9 @@ import { type Deadlines, type Movement, Progress } from '../limits/deadlines.ts'
 /** The operations of the connection that an output needs. */
 export interface OutputOwner {
   readonly limits: { readonly sendTimeoutMs: number }
-  /** Bytes wait, and the visitor has taken none of them for too long. */
+  /** Called when bytes wait and the visitor took none of them for too long. */
   visitorStalled(): void
-  /** Called when nothing waits for the visitor, and the origin has sent nothing for too long (`expectAnswer`). */
+  /** Called when no bytes wait for the visitor and the origin sent none for too long (`expectAnswer`). */
   answerStalled(): void
 }
 
@@ -19,11 +20,10 @@ export class HttpOutput implements Movement {
   /** Bytes that the kernel did not take yet. */
   readonly #unsent: SendQueue = new SendQueue()
   readonly #progress: Progress
-  /** The kernel moves bytes of the response. */
+  /** The transfer by the kernel that moves bytes of the response, if there is one. */
   #splice: Splice | undefined
-  /** Bytes given to `write`. */
   #writtenBytes = 0
-  /** The time in milliseconds for which the origin may send nothing; 0: no limit. */
+  /** The time in milliseconds for which the origin may send nothing; 0: without limit. */
   #responseTimeoutMs = 0
   /** The time in milliseconds for which the visitor may read nothing. `undefined`: `sendTimeoutMs`. */
   #takeTimeoutMs: number | undefined
@@ -59,7 +59,7 @@ export class HttpOutput implements Movement {
     return this.#splice
   }
 
-  /** The kernel has room again. `false`: not for all that waits. */
+  /** Called when the kernel has room again. Returns `false` if bytes still wait. */
   flush(): boolean {
     const taken = this.#unsent.flush(this.#socket)
     if (taken > 0) this.#watch()
@@ -68,13 +68,12 @@ export class HttpOutput implements Movement {
     return true
   }
 
-  /** Sends FIN behind what waits. */
+  /** Sends FIN after the bytes that wait. */
   end(): void {
     this.#isEnding = true
     if (this.#unsent.isEmpty) this.#socket.end()
   }
 
-  /** Whether nothing waits for the kernel. */
   get isEmpty(): boolean {
     return this.#unsent.isEmpty
   }
@@ -88,20 +87,19 @@ export class HttpOutput implements Movement {
     this.#unsent.account = account
   }
 
-  /** The origin has to send something within `ms` whenever nothing waits for the visitor; 0: it need not. */
+  /** Limits the time in which the origin sends nothing while no bytes wait for the visitor to `ms`; 0: no limit. */
   expectAnswer(ms: number): void {
     if (ms === this.#responseTimeoutMs && ms === 0) return
     this.#responseTimeoutMs = ms
     this.#watch()
   }
 
-  /** Gives the visitor less time to read some of what waits. */
+  /** Gives the visitor less time to read some of the bytes that wait. */
   hurry(takeTimeoutMs: number): void {
     this.#takeTimeoutMs = takeTimeoutMs
     this.#watch()
   }
 
-  /** The connection is gone. */
   close(): void {
     this.#unsent.clear()
     this.#progress.stop()
@@ -114,7 +112,10 @@ export class HttpOutput implements Movement {
     return this.#unsent.isEmpty ? this.#writtenBytes : 0
   }
 
-  /** Whether bytes wait. While the kernel moves bytes and none are between the sockets, the origin has sent no more. */
+  /**
+   * Whether bytes wait for the visitor. If the kernel moves bytes and none are between the sockets, the origin is the
+   * side that has stopped.
+   */
   get isWaiting(): boolean {
     return this.#splice === undefined || this.#splice.takenBytes > this.#splice.movedBytes
   }

@@ -1,5 +1,5 @@
-// One request of a visitor with its response: booked, held if it must wait, put on an upstream, and on another one if that
-// failed without harm.
+// One request of a visitor with its response: routes it, lets it wait, starts it on an upstream, and tries another
+// upstream if that failed without harm.
 
 import { EASY_REQUEST_BYTES } from '../../accelerator.ts'
 import { joined } from '../../bytes.ts'
@@ -18,11 +18,14 @@ import type { Ease, Exchange, Rewrite, Upstream, Visit } from '../contracts/upst
 import type { ConnectionLogins } from '../limits/connection-logins.ts'
 import type { RoutedRequest, VisitorRouter } from '../routing/routed-request.ts'
 
-/** A quicker way for the visitor's requests than its upstream, once there is one. */
+/** A way for the visitor's requests that is faster than its upstream. */
 export interface Shortcut {
-  /** A request that went this way already, in part; `undefined`: it did not. */
+  /** Returns the request that a lane began. `undefined` if none did. */
   resumed(arrival: Arrival): RoutedRequest | undefined
-  /** Begins the exchange on the way that the visitor has to itself, if it leads to the upstream; otherwise as the upstream does. */
+  /**
+   * Begins the exchange on the stream that the visitor has reserved, if it leads to this upstream; otherwise as the
+   * upstream does.
+   */
   begin(upstream: Upstream, visit: Visit): Exchange
 }
 
@@ -31,27 +34,24 @@ export interface ShortcutChannel extends VisitChannel {
   readonly shortcut?: Shortcut | undefined
 }
 
-/** A visit, used again by connections that have one request after the other. */
+/** One visit. Connections with one request after the other use the same object again. */
 export class HttpVisit implements Visit, Arrival, ChannelVisit {
   readonly head: RequestHead
   responseBytes = 0
   /** The status of the response. 0 before there is one. */
   answerStatus = 0
   isRequestComplete = false
-  /** The details of the failure that the code does not have. */
+  /** More about the failure than its code says. */
   reason: string | undefined
   readonly #channel: ShortcutChannel
   readonly #router: VisitorRouter
-  /** The request. `undefined` without an open request. */
   #request: RoutedRequest | undefined
   #exchange: Exchange | undefined
-  /** The destination of the request. */
   #served: Served | undefined
-  /** Ends the wait of a request that is held. */
+  /** Ends the wait of a request. */
   #stopHolding: (() => void) | undefined
-  /** The head of the response said that the connection goes on behind it. */
+  /** Whether the response allows another request on the connection. */
   #keepsAlive = false
-  /** Delays its bytes. */
   #valve: Valve | undefined
 
   constructor(head: RequestHead, channel: ShortcutChannel, router: VisitorRouter) {
@@ -62,7 +62,6 @@ export class HttpVisit implements Visit, Arrival, ChannelVisit {
 
   // ── From the front ─────────────────────────────────────────────────────────────────────────────────────────
 
-  /** The head is complete. */
   begin(): void {
     this.isRequestComplete = false
     this.responseBytes = 0
@@ -76,12 +75,12 @@ export class HttpVisit implements Visit, Arrival, ChannelVisit {
     this.#follow(request.route)
   }
 
-  /** Whether the request takes bytes now: it is neither held nor complete. */
+  /** Whether the upstream takes the request body now. It does not if the request waits or is complete. */
   get isBodyWanted(): boolean {
     return this.#stopHolding === undefined && !this.isRequestComplete
   }
 
-  /** A piece of the body, framing included; after a switch: any bytes. */
+  /** Takes a piece of the body, framing included; after a switch of protocols, any bytes. */
   body(bytes: Uint8Array): void {
     if (this.answerStatus !== 101) {
       const code = this.#request?.faultOf(bytes, this.requestBytes)
@@ -104,18 +103,20 @@ export class HttpVisit implements Visit, Arrival, ChannelVisit {
     this.#exchange?.bodyEnded()
   }
 
-  /** The visitor has sent FIN: whether its request can be served all the same. */
+  /** Whether the request can still be served after the visitor sent FIN. */
   get mayComplete(): boolean {
     return this.isRequestComplete || this.#stopHolding !== undefined
   }
 
-  /** Called when `write` may be called again. */
   drained(): void {
     if (this.#valve === undefined) this.#exchange?.drained()
     else this.#valve.drained()
   }
 
-  /** The request went wrong in the middle: the exchange ends, and the visitor gets the reason if possible. */
+  /**
+   * Called when the request is invalid after its head: the exchange ends, and the visitor gets the page of `code` if
+   * no response has begun.
+   */
   breakOff(code: ErrorCode): void {
     const exchange = this.#exchange
     this.#exchange = undefined
@@ -123,7 +124,10 @@ export class HttpVisit implements Visit, Arrival, ChannelVisit {
     this.fail(code)
   }
 
-  /** The channel cannot pass the response on, and nothing of it has left: the visitor gets the page of `code`. */
+  /**
+   * Called when the channel cannot pass the response on and no byte of it was sent: the visitor gets the page of
+   * `code`.
+   */
   replaceAnswer(code: ErrorCode): void {
     const exchange = this.#exchange
     this.#exchange = undefined
@@ -132,12 +136,10 @@ export class HttpVisit implements Visit, Arrival, ChannelVisit {
     this.#refuse(code)
   }
 
-  /** The connection is about to be cut for this. */
   cutOff(code: ErrorCode): void {
     this.#finish(code)
   }
 
-  /** The visitor is gone. */
   abandon(): void {
     this.#stopHolding?.()
     this.#stopHolding = undefined
@@ -192,7 +194,10 @@ export class HttpVisit implements Visit, Arrival, ChannelVisit {
     }
   }
 
-  /** Follows a route without throwing: its caller serves others also, and cannot tell the visitor about an error here. */
+  /**
+   * Follows a route without throwing, because the caller also serves other visitors and could not report an error to
+   * this one.
+   */
   #followSafely(route: Route): void {
     try {
       this.#follow(route)
@@ -202,7 +207,7 @@ export class HttpVisit implements Visit, Arrival, ChannelVisit {
     }
   }
 
-  /** The request waits, unread beyond its head. */
+  /** Makes the request wait. Its body is not read until then. */
   #hold(holding: Holding<Route>): void {
     this.pause()
     const outcome = holding.hold(route => {
@@ -227,13 +232,13 @@ export class HttpVisit implements Visit, Arrival, ChannelVisit {
     this.#served = served
     this.#exchange = undefined
     const exchange = this.#channel.shortcut?.begin(upstream, this) ?? upstream.begin(this)
-    // The exchange may have failed at once: then the request is over, or in progress at another upstream.
+    // If the exchange failed during the call, the request is over, or another upstream has it.
     if (this.#request === request) this.#exchange ??= exchange
   }
 
-  /** The request goes to another upstream from its beginning, as if it had just come. */
+  /** Sends the request to another upstream from its beginning, as if it had just arrived. */
   #sendAgain(served: Served, pieces: readonly Uint8Array[]): void {
-    // The old upstream no longer decides whether the visitor waits; the new one may want that at once.
+    // The pause was for the old upstream. The new one may ask for a pause of its own at once.
     this.resume()
     this.#beginAt(served)
     const exchange = this.#exchange
@@ -241,7 +246,7 @@ export class HttpVisit implements Visit, Arrival, ChannelVisit {
     if (this.isRequestComplete) exchange?.bodyEnded()
   }
 
-  /** The server that had it is gone, or does not hold the name any more: it waits for the one that does. */
+  /** Makes the request wait again, because the server that had the name is gone or has lost it. */
   #holdAgain(holding: Holding<Route>, pieces: readonly Uint8Array[]): void {
     this.#exchange = undefined
     this.pause()
@@ -265,7 +270,7 @@ export class HttpVisit implements Visit, Arrival, ChannelVisit {
 
   get answerLines(): Uint8Array | undefined {
     const { from, head } = this
-    // The server that has the visitor adds its own.
+    // The server that the visitor connected to adds its own lines.
     if (from?.isCopy === true) return undefined
     const { requestId } = head
     return joined(
@@ -294,7 +299,6 @@ export class HttpVisit implements Visit, Arrival, ChannelVisit {
     return this.#request?.originTimeoutMs
   }
 
-  /** The number of request bytes, for the statistics of the server. */
   get requestBytes(): number {
     return this.#channel.request.requestBytes
   }
@@ -346,7 +350,7 @@ export class HttpVisit implements Visit, Arrival, ChannelVisit {
   #done(keepAlive: boolean, ease: Ease): void {
     const { method, body } = this.head
     const isEasyRequest = method !== 'HEAD' && body !== 'chunked' && this.requestBytes <= EASY_REQUEST_BYTES
-    // The response decides: the visitor may have sent its next request by now.
+    // The response decides, because the visitor may have sent its next request already.
     const goesOn = keepAlive && this.#keepsAlive && this.isRequestComplete && this.answerStatus !== 101
     this.#finish(undefined)
     this.#channel.over(goesOn, isEasyRequest ? ease : 'none')
@@ -363,7 +367,7 @@ export class HttpVisit implements Visit, Arrival, ChannelVisit {
     this.reason = reason
     if (this.answerStatus === 0) return this.#refuse(code)
     this.#finish(code)
-    // After the head of a response a page would be taken for its body.
+    // After a part of the response, the browser would read an error page as its body.
     this.#channel.terminate()
   }
 
@@ -379,10 +383,9 @@ export class HttpVisit implements Visit, Arrival, ChannelVisit {
     return this.#valve ?? this.#channel.input
   }
 
-  /** Responds with the page of `code`. */
   #refuse(code: ErrorCode): void {
     const { head } = this
-    // After a request to switch protocols no other one comes.
+    // After a request to switch protocols, the connection carries no further request.
     const keepAlive = head.body === 'none' && head.upgrade === '' && this.keepsAlive
     const own = this.#request?.errorPageOf(code)
     this.answerStatus = own?.status ?? ERRORS[code].status

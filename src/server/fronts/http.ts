@@ -1,4 +1,4 @@
-// The HTTP/1.1 front of a server: accepts connections, and holds what they share.
+// The HTTP/1.1 front of a server: accepts connections, and has the state that they share.
 
 import { HeldBytes } from '../../bytes.ts'
 import type { ErrorCode } from '../../errors.ts'
@@ -18,7 +18,7 @@ import { HttpConnection } from './http-connection.ts'
 import { HttpVisit } from './http-visit.ts'
 import type { Visitors } from './visitors.ts'
 
-/** Heads kept for the next connections: enough for those that come and go at once. */
+/** The number of unused head objects that are kept for the next connections. */
 const MAX_SPARE_HEADS = 256
 
 export class HttpFront implements HttpShare {
@@ -29,7 +29,7 @@ export class HttpFront implements HttpShare {
   readonly context: ServerContext
   readonly lanes: LaneOffers
   readonly #visitors: Visitors
-  /** Heads not in use: a connection needs one only while it is open, and they are not small. */
+  /** Head objects that are not in use. A connection needs one only while it is open, and each is large. */
   readonly #heads: RequestHead[] = []
 
   constructor(context: ServerContext, router: VisitorRouter, lanes: LaneOffers, visitors: Visitors) {
@@ -55,7 +55,7 @@ export class HttpFront implements HttpShare {
   }
 
   keepHead(head: RequestHead): void {
-    // A head in the middle of parsing (after 408, say) knows of this connection's bytes: the next one must not.
+    // A head that was left in the middle of parsing (408, for example) refers to bytes of this connection.
     head.reset()
     if (this.#heads.length < MAX_SPARE_HEADS) this.#heads.push(head)
   }
@@ -68,7 +68,7 @@ export class HttpFront implements HttpShare {
     return this.context.limits
   }
 
-  /** Returns the protocol of a connection with these first bytes; `undefined`: HTTP/1.1. */
+  /** Returns the protocol that begins with these first bytes. `undefined`: HTTP/1.1. */
   protocolOf(first: Uint8Array): Protocol | undefined {
     return this.context.parts.protocol(({ beginning }) => beginning.every((byte, at) => first[at] === byte))
   }
@@ -81,7 +81,6 @@ export class HttpFront implements HttpShare {
     return this.context.isShut
   }
 
-  /** Makes the lane of a site. `undefined` if the server has no lanes. */
   laneFor(site: LaneSite<RoutedRequest>): VisitorShortcut<RoutedRequest> | undefined {
     return this.context.tunnels.lanes.forVisitor(site)
   }

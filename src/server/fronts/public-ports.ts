@@ -1,4 +1,5 @@
-// The public ports of TCP and UDP tunnels. In a cluster a port is open here as well, while another server has its tunnel.
+// The public ports of TCP and UDP tunnels. In a cluster, a port is also open here while another server has its
+// tunnel.
 
 import { type ErrorCode, TunnelError } from '../../errors.ts'
 import { eventLoop } from '../../event-loop.ts'
@@ -15,19 +16,22 @@ import { listenTcp } from './tcp.ts'
 type PortOpeners = ClaimHost['open']
 
 export interface OpenPort {
-  /** The descriptor of its socket, if another program could continue with it. */
+  /** The descriptor of the socket. `undefined` if another program could not continue with it. */
   readonly descriptor?: number | undefined
-  /** Takes no new visitors; what is in progress goes on. */
+  /** Takes no new visitors; open connections and flows continue. */
   drain(): void
-  /** The same, for good. */
+  /** Takes no new visitors, and closes the port for good. */
   stop(): void
-  /** Called when a tunnel leaves, as `PortFront.release` and `stop`, for its visitors here. `code`: they are cut. */
+  /**
+   * Called when a tunnel leaves, as `PortFront.release` and `stop`, for its visitors here. With a `code`, they are
+   * cut.
+   */
   left(tunnel: Tunnel, code: ErrorCode | undefined): void
   /** Takes a flow, as `PortFront.takeFlow`. */
   readonly takeFlow?: PortFront['takeFlow']
 }
 
-/** The holder of the tunnel of a port. */
+/** Whether a tunnel of this server or of another one uses the port. */
 type Use = 'here' | 'elsewhere'
 
 interface Opened {
@@ -58,13 +62,15 @@ export class PublicPorts implements PortOpeners {
     return this.#openHere('udp', tunnel)
   }
 
-  /** Opens the port of another server's tunnel: its visitors may also come here. Rejects with `PORT_TAKEN` or `NOT_ALLOWED`. */
+  /**
+   * Opens the port of another server's tunnel for visitors who come here. Rejects with `PORT_TAKEN` or `NOT_ALLOWED`.
+   */
   async openElsewhere(kind: 'tcp' | 'udp', port: number): Promise<void> {
     await this.#use(kind, port, 'elsewhere')
     this.#context.tunnels.ports[kind].take(port)
   }
 
-  /** No other server has it any more. */
+  /** Closes the port: no other server has a tunnel with it any more. */
   closeElsewhere(kind: 'tcp' | 'udp', port: number): void {
     const name = `${kind}-${port}`
     this.#leave(name, 'elsewhere')

@@ -1,4 +1,5 @@
-// One raw connection of a visitor: waits for the tunnel's client if it must, and is joined to a stream of it.
+// One raw connection of a visitor: waits for the tunnel's client if necessary, and is joined to one of the client's
+// streams.
 
 import type { ErrorCode } from '../../errors.ts'
 import { Join } from '../../join.ts'
@@ -29,15 +30,15 @@ export class RawVisitor implements RawVisit, Asking, Taker {
   readonly #way: RawWay
   readonly #endpoints: Endpoints | undefined
   #stream: ByteStream | undefined
-  /** Bytes on the stream that are not the visitor's: a PROXY header. */
+  /** The size of the PROXY header on the stream, which the visitor did not send. */
   #headerBytes = 0
   #member: Member | undefined
   #stopWaiting: (() => void) | undefined
-  /** The passes of guards, with the conditions to check until the connection ends. */
+  /** The passes that guards gave. Their conditions are checked until the connection ends. */
   #passes: readonly Pass[] = []
   #stopKeeping: (() => void) | undefined
 
-  /** Makes a visitor. `left` is called when it is over here. */
+  /** Makes a visitor. `left` is called when this server has no more to do with it. */
   constructor(socket: Socket, tunnel: Tunnel, visits: RawVisits, left: () => void, way: RawWay = {}) {
     this.tunnel = tunnel
     this.#endpoints = socket.endpoints()
@@ -72,7 +73,7 @@ export class RawVisitor implements RawVisit, Asking, Taker {
     return this.#member?.served ?? {}
   }
 
-  /** Is forwarded, or waits; with a `refusal` it is cut instead. */
+  /** Sends the visitor to a client, or makes it wait; with a `refusal`, cuts it. */
   start(refusal?: ErrorCode): void {
     this.#visits.began(this)
     if (refusal !== undefined) return this.cut(refusal)
@@ -92,7 +93,7 @@ export class RawVisitor implements RawVisit, Asking, Taker {
     })
   }
 
-  /** Applies a judgement. There is not a page for raw bytes, so a refusal is a reset. */
+  /** Applies the verdict of the guards. Raw bytes have no error page, so a refused visitor gets a reset. */
   #judged(judgement: Judgement): void {
     if (judgement.kind === 'pass') {
       this.#passes = judgement.passes
@@ -120,7 +121,7 @@ export class RawVisitor implements RawVisit, Asking, Taker {
     else this.#stopWaiting = outcome
   }
 
-  /** No member of the tunnel here takes it. */
+  /** Refuses the visitor, because no client of the tunnel on this server takes it. */
   #refuse(code: ErrorCode): void {
     const isElsewhere = code === 'CLUSTER_MOVED' || code === 'SERVER_DRAINING'
     if (this.#way.moved === undefined || !isElsewhere) return this.cut(code)
@@ -129,7 +130,10 @@ export class RawVisitor implements RawVisit, Asking, Taker {
     this.#way.moved()
   }
 
-  /** Ends it: no client takes it, or not any longer. A visitor that is cut sees a reset, never an end. */
+  /**
+   * Cuts the visitor, because no client serves it any more. It gets a reset, never FIN, so that its data does not
+   * look complete.
+   */
   cut(code: ErrorCode): void {
     this.#join.fail(code)
   }
@@ -138,7 +142,7 @@ export class RawVisitor implements RawVisit, Asking, Taker {
     this.cut('TUNNEL_BUSY')
   }
 
-  /** Opens a stream at this member, or, if it has no room, at another one of a pool: nothing was sent yet. */
+  /** Opens a stream at this member. If that has no room, tries another member of the pool: nothing was sent yet. */
   #open(member: Member, tried?: Set<Member>): void {
     const stream = member.upstream?.open(this.#join, this.address, this.#endpoints) ?? 'CLIENT_GONE'
     if (typeof stream === 'string') {
@@ -160,7 +164,6 @@ export class RawVisitor implements RawVisit, Asking, Taker {
     if (this.#passes.length > 0) this.#keepOpen()
   }
 
-  /** Guards may cut it from now on. */
   #keepOpen(): void {
     const { guards } = this.tunnel.tunnels
     try {

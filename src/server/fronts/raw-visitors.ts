@@ -1,4 +1,4 @@
-// The raw visitors of one tunnel: they go when it does.
+// The raw visitors of one tunnel. They are cut when the tunnel is removed.
 
 import type { ErrorCode } from '../../errors.ts'
 import type { Socket } from '../../socket.ts'
@@ -20,7 +20,7 @@ export class RawVisitors {
     this.#visits = visits
   }
 
-  /** Adds a visitor; its caller starts it, with `refusal`. */
+  /** Adds a visitor, which the caller then starts, with `refusal` if there is one. */
   add(socket: Socket, way: RawWay = {}): RawVisitor {
     const left = () => {
       this.#open.delete(visitor)

@@ -1,5 +1,5 @@
-// The books of raw visitors, whatever carries their bytes: counts them, and reports them to the server's listeners and to
-// their clients.
+// The books of raw visitors, whatever carries their bytes: counts them, and reports them to their
+// clients.
 
 import type { ErrorCode } from '../../errors.ts'
 import type { Socket, SocketHandler } from '../../socket.ts'
@@ -9,38 +9,33 @@ import type { RawFollower, WrappedSocket } from '../contracts/part.ts'
 import { type RawVisit, type RawWay, type RawWish, UNHEARD } from '../contracts/raw-visit.ts'
 import type { RawTaken, RawTaker } from '../contracts/servers.ts'
 import { msSince } from '../routing/exchanges.ts'
-import type { Member } from '../tunnels/member.ts'
 import type { Tunnel } from '../tunnels/tunnel.ts'
 import { RawVisitors } from './raw-visitors.ts'
 
 /**
- * A raw connection may be silent for as long as it likes, as that of a shell is. A visitor whose machine is gone is
- * noticed by the system, which asks after this long.
+ * A raw connection may be silent without limit, such as that of a shell. After this time in milliseconds of silence,
+ * the system asks whether the visitor's machine is still there.
  */
 const KEEP_ALIVE_MS = 60_000
 
 interface Entry {
-  readonly id: number
-  /** The client that gets reports of it, under which number. */
+  /** The client that gets reports about the visitor, and the visitor's number in them. */
   client: ClientConnection | undefined
   report: number
-  served: Member['served']
-  readonly followers: readonly RawFollower[]
+  followers: readonly RawFollower[]
 }
 
-/** Each visit begins and ends once; in between it is opened, or waits without success. */
+/** Counts visits: each one begins and ends once; in between it is opened, unless it waits without success. */
 export class RawVisits implements RawTaker {
   readonly context: ServerContext
   readonly #open = new Map<RawVisit, Entry>()
   readonly #visitors = new WeakMap<Tunnel, RawVisitors>()
-  #lastId = 0
   #passing = 0
 
   constructor(context: ServerContext) {
     this.context = context
   }
 
-  /** Wraps a socket, as `Part.wrap`. */
   wrap(socket: Socket, tunnel: Tunnel, address: string): WrappedSocket | undefined {
     return this.context.parts.wrap(socket, tunnel, address)
   }
@@ -50,7 +45,7 @@ export class RawVisits implements RawTaker {
     return this.#open.size
   }
 
-  /** No raw visitor is here, nor in transit to another server. */
+  /** Whether there are no raw visitors here, and none in transit to another server. */
   get isIdle(): boolean {
     return this.#open.size === 0 && this.#passing === 0
   }
@@ -60,7 +55,7 @@ export class RawVisits implements RawTaker {
     if (this.isIdle) this.context.somethingEnded()
   }
 
-  /** Takes a connection of a public port. `first`: bytes of the visitor that were read already. */
+  /** Takes a connection of a public port. `first`: bytes of the visitor that were already read. */
   accept(socket: Socket, wish: RawWish, first?: Uint8Array): SocketHandler {
     socket.keepAlive?.(KEEP_ALIVE_MS)
     const { servers } = this.context
@@ -86,32 +81,29 @@ export class RawVisits implements RawTaker {
     if (known !== undefined) return known
     const visitors = new RawVisitors(tunnel, this)
     this.#visitors.set(tunnel, visitors)
-    // The port of TLS tunnels is the server's, and private ones have none.
+    // The port of TLS tunnels belongs to the server, and private tunnels have none.
     if (tunnel.port === 0) tunnel.front = { drain() {}, release() {}, stop: code => visitors.cut(code) }
     return visitors
   }
 
-  /** The visitor is there; whether its client is as well, is not known yet. */
+  /** Called when the visitor has arrived. Its client may be away. */
   began(visit: RawVisit): void {
-    const id = ++this.#lastId
-    const followers = this.context.parts.followRaw(visit.tunnel, visit.address)
-    this.#open.set(visit, { id, client: undefined, report: 0, served: {}, followers })
     this.context.counters.rawVisitors++
-    this.context.emit('visitorConnected', { id, ...facts(visit) })
+    const entry: Entry = { client: undefined, report: 0, followers: [] }
+    this.#open.set(visit, entry)
+    entry.followers = this.context.parts.followRaw(visit)
   }
 
-  /** Called when it was forwarded to the origin. */
   opened(visit: RawVisit): void {
     const entry = this.#open.get(visit)
     const { client } = visit
     if (entry === undefined || client === undefined) return
     entry.client = client
-    entry.served = visit.served
     for (const follower of entry.followers) follower.sent?.()
     entry.report = client.reports.rawBegan(visit.tunnel, visit.source)
   }
 
-  /** Called when its connection is closed; `code` is that of a failure. */
+  /** Called when the visitor's connection is closed. `code` is the reason of a failure. */
   ended(visit: RawVisit, code: ErrorCode | undefined): void {
     const entry = this.#open.get(visit)
     if (entry === undefined) return
@@ -123,13 +115,7 @@ export class RawVisits implements RawTaker {
     const durationMs = msSince(startedAt)
     const end = { durationMs, bytesIn, bytesOut, ...(code !== undefined && { error: code }) }
     entry.client?.reports.rawEnded(tunnel, entry.report, end)
-    const { served } = entry
-    for (const follower of entry.followers) follower.ended?.({ bytesIn, bytesOut, code, served })
-    this.context.emit('visitorDisconnected', { id: entry.id, ...facts(visit), ...end })
+    for (const follower of entry.followers) follower.ended?.(end)
     if (this.isIdle) this.context.somethingEnded()
   }
-}
-
-function facts({ tunnel, source }: RawVisit) {
-  return { tunnel: tunnel.name, remoteAddress: source.address, remotePort: source.port }
 }

@@ -20,7 +20,8 @@ export function listenTcp(
     return listenBun({
       hostname: context.settings.hostname,
       port,
-      // Workers: the client may be at this one now, while the one before is about to hear of it; and a pool has clients at several.
+      // Worker processes share a port: a client may have moved to this one before the old one noticed, and a pool has
+      // clients at several.
       sharesPort: context.servers?.isOneMachine === true,
       inherited: context.inheritance?.take(port),
       admit: socket => admission.admit(socket, false),

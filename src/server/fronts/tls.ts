@@ -1,5 +1,5 @@
-// The public port of TLS tunnels: reads which name a visitor asks for, and passes its bytes on unchanged. The server
-// has no key to any of them.
+// The public port of TLS tunnels: reads the name that a visitor asks for, and passes its bytes on unchanged. The
+// server has no key for them.
 
 import type { Place } from '../../directory.ts'
 import type { Socket, SocketHandler } from '../../socket.ts'
@@ -13,7 +13,7 @@ import type { RawVisits } from './raw-visits.ts'
 export type TlsContext = Pick<ServerContext, 'deadlines' | 'destinationOf' | 'limits' | 'tunnels' | 'turns'> &
   Partial<Pick<ServerContext, 'servers' | 'settings'>>
 
-/** The end of TLS for connections that are for no TLS tunnel. */
+/** Ends TLS for connections that belong to no TLS tunnel. */
 export interface Terminator extends Pick<HelloHost, 'foreign'> {
   readonly sharesPort: boolean
   read(hello: Hello): Exclude<Continuation, (...passed: never) => unknown>
@@ -32,14 +32,15 @@ export class TlsFront {
     this.#visits = visits
   }
 
-  /** Accepts a connection. `terminator` is for names of the server's own; without it they are as unknown as any other. */
+  /** Accepts a connection. `terminator` serves the server's own names; without it, they count as unknown. */
   accept(socket: Socket, admitted: AdmittedConnection | undefined, terminator?: Terminator): SocketHandler {
     const connection = new HelloConnection(socket, {
       deadlines: this.#context.deadlines,
       helloTimeoutMs: this.#context.limits.headTimeoutMs,
       turns: this.#context.turns,
       waits: () => {
-        // This connection sent its part in time, so it is not cut for being the oldest. Later connections have no place then.
+        // This connection sent its hello in time, so it is not cut for being the oldest. New connections are refused
+        // instead.
         if (this.#waitingCount >= this.#context.limits.maxHellos) return false
         this.#waitingCount++
         this.#hellos.delete(connection)
@@ -65,18 +66,18 @@ export class TlsFront {
     this.#hellos.add(connection)
     const { deadlines, limits } = this.#context
     deadlines.arm(connection, limits.idleTimeoutMs)
-    // The oldest one is cut: the hello of an honest visitor arrives within a round trip.
+    // Cuts the oldest connection: the hello of an honest visitor arrives within a round trip.
     const [oldest] = this.#hellos
     if (this.#hellos.size > limits.maxHellos) oldest?.drop()
     return connection
   }
 
-  /** Cuts those whose handshake has not begun. Visitors are their tunnels' business. */
+  /** Cuts connections whose handshake has not begun. Visitors of tunnels end with their tunnels. */
   stop(): void {
     for (const connection of [...this.#hellos]) connection.drop()
   }
 
-  /** Whether TLS for this host goes to a tunnel unchanged; in a cluster that may have to be asked. */
+  /** Whether TLS for this host goes to a tunnel unchanged. In a cluster this may need the directory. */
   #isTunnels(host: string): boolean | Promise<boolean> {
     if (tlsTunnelOf(this.#context, host) !== undefined) return true
     const { servers, settings } = this.#context
@@ -85,7 +86,7 @@ export class TlsFront {
     const found = isAsked ? servers?.find(name) : undefined
     if (found === undefined) return false
     const isTls = (places: readonly Place[]) => places.some(place => place.isTls === true)
-    // Where the directory does not respond, what is not known to be a tunnel's ends here.
+    // If the directory does not respond, hosts that are not known as a tunnel's are served here.
     return found instanceof Promise ? found.then(isTls, () => false) : isTls(found)
   }
 
@@ -113,7 +114,7 @@ export function tlsTunnelOf(
   return destination.isBelow && !tunnel.isWildcard ? undefined : tunnel
 }
 
-/** Returns the name in a directory of the tunnel of a host. `undefined` if it has none. */
+/** Returns the name that a host's tunnel has in the directory. `undefined` if it has none. */
 function directoryNameOf(context: Pick<TlsContext, 'destinationOf'>, host: string): string | undefined {
   const destination = context.destinationOf(host)
   if (destination.kind === 'tunnel')

@@ -23,19 +23,19 @@ import type { Tunnel } from '../tunnels/tunnel.ts'
 import type { OpenPort } from './public-ports.ts'
 
 /**
- * The time in milliseconds after which a flow without a reply gives way if there is no room: forged addresses get no reply, and
- * visitors that had one stay.
+ * The time in milliseconds after which a flow without a reply may be replaced by another one. Forged addresses get no
+ * reply, so visitors that had one stay.
  */
 const UNANSWERED_MS = 1_000
-/** Tries to bind a port that another worker of this machine may have, and the time between them. */
+/** The number of attempts to bind a port that another worker process may have, and the pause between them. */
 const BIND_TRIES = 10
 const BIND_MS = 30
-/** The part of `maxFlowRate`, in milliseconds, that may come at once. */
+/** The time in milliseconds whose share of `maxFlowRate` may arrive at once. */
 const BURST_MS = 100
 
 /**
- * Listens for the visitors of a port. Rejects with `PORT_TAKEN` or `NOT_ALLOWED`. `turns`: those of all UDP tunnels, for what
- * they send to visitors in one turn of the event loop.
+ * Listens for the visitors of a port. Rejects with `PORT_TAKEN` or `NOT_ALLOWED`. `turns` limits what all UDP tunnels
+ * together send to visitors in one turn of the event loop.
  */
 export async function listenUdp(port: number, context: ServerContext, turns: Turns): Promise<OpenPort> {
   const front = new UdpPort(port, context, turns)
@@ -49,7 +49,8 @@ export async function listenUdp(port: number, context: ServerContext, turns: Tur
 }
 
 /**
- * Binds the port. Another worker may have the port for a moment, because its client has just changed to this one.
+ * Binds the port. A client that changed to this worker process may have left the port open at another one for a
+ * moment.
  */
 async function bindSoon(front: UdpPort, tries: number): Promise<void> {
   try {
@@ -73,19 +74,21 @@ class UdpPort implements OpenPort {
   readonly #passed = new Set<Join>()
   /** The flows without a reply from the origin, the oldest first. */
   readonly #unanswered = new Set<VisitorFlow>()
-  /** All of them. */
   readonly #takers = new Takers()
-  /** The flows for which a guard, or the directory, is being asked. */
+  /** The visitors, by address and port, for whom a guard or the directory is being asked. */
   readonly #judged = new Set<string>()
-  /** The flow of the last datagram, which often has the next one as well. */
+  /** The flow of the last datagram, which is often also the flow of the next one. */
   #last: VisitorFlow | undefined
   #port: BoundPort | undefined
-  /** The time when the flows opened so far would all have been due, had they come at `maxFlowRate`. */
+  /** The earliest time, at `maxFlowRate`, at which all flows so far could have been opened. */
   #ratedUntil = 0
-  /** The turn in which a new flow was refused: it refuses the others of that address as well, without a look at each. */
+  /**
+   * The turn of the event loop in which a new flow was refused. Further new flows of that address are then refused
+   * without a check.
+   */
   #refusedTurn = -1
   #refusedAddress = ''
-  /** No new flows: those that are there go on. */
+  /** Whether no new flows are opened; existing ones continue. */
   #isDraining = false
 
   constructor(port: number, context: ServerContext, turns: Turns) {
@@ -121,7 +124,7 @@ class UdpPort implements OpenPort {
     this.#isDraining = true
   }
 
-  /** Replies leave from the port at which datagrams arrive. */
+  /** Called when the tunnel leaves. Replies come from the port at which datagrams arrive. */
   left(_tunnel: Tunnel, code: ErrorCode = 'CLIENT_GONE'): void {
     for (const { join } of this.#flows.all()) join.fail(code)
     for (const join of [...this.#passed]) join.fail(code)
@@ -144,13 +147,13 @@ class UdpPort implements OpenPort {
     found.flow.arrived(datagram)
   }
 
-  /** Opens a flow. `undefined` if there is no client, no room, or a guard does not admit it; the datagram is lost. */
+  /** Opens a flow. `undefined` if there is no client, no room, or a guard refuses it; then the datagram is lost. */
   #open(port: number, address: string, datagram: Uint8Array): VisitorFlow | 'kept' | undefined {
     const tunnel = this.#tunnel
     if (this.#isDraining) return undefined
     if (tunnel === undefined) return this.#openElsewhere(port, address, datagram)
     if (tunnel.upstream === undefined || this.#isFullOrAsked(port, address)) return undefined
-    // Before room is made: flows that are refused must not take the places of others.
+    // Guards decide first, so that refused flows do not take the places of others.
     const judgement = judge(this.#context, tunnel, { address })
     if (judgement === undefined) return this.#openWith(tunnel, port, address, [])
     if (!(judgement instanceof Promise))
@@ -159,20 +162,23 @@ class UdpPort implements OpenPort {
     return undefined
   }
 
-  /** A guard takes a moment: what comes in the meantime is lost, and the visitor sends it again. */
+  /** Opens a flow after a guard's verdict. Datagrams until then are lost; the visitor sends them again. */
   #openLater(tunnel: Tunnel, port: number, address: string, judgement: Promise<Judgement>): void {
     this.#later(port, address, judgement, one => {
       if (one.kind === 'pass' && this.#tunnel === tunnel) this.#openWith(tunnel, port, address, one.passes)
     })
   }
 
-  /** The visitor waits already, or this many do that no guard is asked about one more. */
+  /** Whether the visitor waits already, or so many do that no guard is asked about another one. */
   #isFullOrAsked(port: number, address: string): boolean {
     const { size } = this.#judged
     return size > 0 && (size >= this.#context.limits.maxAskedFlows || this.#judged.has(`${address} ${port}`))
   }
 
-  /** Calls `then` if the visitor has no flow by then. `false`: too many wait, or it waits already. */
+  /**
+   * Calls `then` if the visitor has no flow by that time. Returns `false` if too many wait, or this visitor waits
+   * already.
+   */
   #later<Answer>(
     port: number,
     address: string,
@@ -195,7 +201,7 @@ class UdpPort implements OpenPort {
   #openWith(tunnel: Tunnel, port: number, address: string, passes: readonly Pass[]): VisitorFlow | undefined {
     if (!this.#mayOpen(tunnel.owner, address)) return undefined
     const chosen = tunnel.choose({ address })
-    // A datagram does not wait: the visitor sends another one.
+    // A datagram does not wait for a client: the visitor sends it again.
     if (typeof chosen === 'string' || chosen.kind === 'holding') return undefined
     const open = (join: Join) => chosen.upstream?.open(join, address, undefined) ?? 'CLIENT_GONE'
     return this.#begin(port, address, tunnel.owner, passes, open)
@@ -242,7 +248,7 @@ class UdpPort implements OpenPort {
     return visitor
   }
 
-  /** Returns what to call when the flow is over; `undefined`: a guard has failed, and there is to be none. */
+  /** Returns the function to call at the end of the flow. `undefined`: a guard has failed, so the flow is refused. */
   #keepOpen(passes: readonly Pass[], cut: () => void): (() => void) | undefined {
     const failed = (cause: unknown): void => void this.#context.tunnels.guards.fail(cause)
     try {
@@ -253,12 +259,11 @@ class UdpPort implements OpenPort {
     }
   }
 
-  /** Counts a flow. */
   #began(owner: string): void {
     this.#context.flows.take(owner, '', 1, Number.POSITIVE_INFINITY)
   }
 
-  /** Counts one flow less. */
+  /** Counts the end of a flow. */
   #ended(owner: string, stream: ByteStream | undefined): void {
     const { counters, flows } = this.#context
     flows.give(owner, '', 1)
@@ -269,8 +274,8 @@ class UdpPort implements OpenPort {
   // ── Between servers ────────────────────────────────────────────────────────────────────────────────────────
 
   /**
-   * Opens a flow to the server that has the tunnel. The first datagram waits for the directory, others that come in the meantime are
-   * lost.
+   * Opens a flow to the server that has the tunnel. The first datagram waits for the directory; later ones until then
+   * are lost.
    */
   #openElsewhere(port: number, address: string, datagram: Uint8Array): VisitorFlow | 'kept' | undefined {
     const found = this.#context.servers?.find(this.#name)
@@ -346,7 +351,6 @@ class UdpPort implements OpenPort {
 
   // ── How many ───────────────────────────────────────────────────────────────────────────────────────────────
 
-  /** Datagrams of visitors were dropped. */
   #dropped(count: number): void {
     const tunnel = this.#tunnel
     if (tunnel !== undefined) tunnel.droppedDatagrams += count
@@ -362,7 +366,10 @@ class UdpPort implements OpenPort {
     return false
   }
 
-  /** Whether one more flow keeps to `maxFlowRate`; then it counts. A tenth of a second's may come at once. */
+  /**
+   * Counts one more flow and returns whether it is within `maxFlowRate`. A tenth of a second's number may arrive at
+   * once.
+   */
   #isInRate(): boolean {
     const { maxFlowRate } = this.#context.limits
     if (maxFlowRate === 0) return true
@@ -386,7 +393,7 @@ class UdpPort implements OpenPort {
   }
 }
 
-/** The flows of a tunnel by address and port. Two steps: a key made of both would be a new string for each datagram. */
+/** The flows of a tunnel by address and then port. One key for both would need a new string for each datagram. */
 class FlowTable {
   readonly #byAddress = new Map<string, Map<number, VisitorFlow>>()
   size = 0
@@ -409,13 +416,13 @@ class FlowTable {
     if (ports.size === 0) this.#byAddress.delete(address)
   }
 
-  /** A copy: flows end while it is gone through. */
+  /** Returns a copy, because flows may end while the caller goes through it. */
   all(): readonly VisitorFlow[] {
     return [...this.#byAddress.values()].flatMap(ports => [...ports.values()])
   }
 }
 
-/** A visitor: its address, its datagrams as a socket, joined to a stream. */
+/** One visitor's flow: its datagrams as a socket that is joined to a stream. */
 class VisitorFlow {
   readonly port: number
   readonly address: string

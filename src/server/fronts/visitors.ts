@@ -1,4 +1,4 @@
-// The connections of visitors to a server, whatever version of HTTP they speak, and which may still bring a request.
+// All connections of visitors, in every version of HTTP, and which of them may still bring a request.
 
 import type { Visitor } from '../contracts/protocol.ts'
 
@@ -8,7 +8,7 @@ export class Visitors {
   readonly #unsettled = new Set<Visitor>()
   readonly #fewer: () => void
 
-  /** Makes the set. `fewer` is called when one is gone, or brings no more requests. */
+  /** Makes the set. `fewer` is called when a connection is gone, or can bring no more requests. */
   constructor(fewer: () => void) {
     this.#fewer = fewer
   }
@@ -18,7 +18,7 @@ export class Visitors {
     this.#unsettled.add(visitor)
   }
 
-  /** Called when a visitor takes no more requests: its last response was sent, or another protocol has it. */
+  /** Called when a connection takes no more requests: its last response was sent, or it changed to another protocol. */
   settled(visitor: Visitor): void {
     this.#unsettled.delete(visitor)
     this.#fewer()
@@ -34,7 +34,7 @@ export class Visitors {
     return this.#open.size === 0
   }
 
-  /** Whether none of them brings another request. */
+  /** Whether no connection can bring another request. */
   get areSettled(): boolean {
     return this.#unsettled.size === 0
   }

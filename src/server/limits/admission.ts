@@ -1,8 +1,8 @@
-// Which connections of strangers come in: bounds for all of them, for each address, and by the descriptors left.
+// Admits connections: limits for all of them, for each address, and by the free descriptors.
 
 import { closeSync, openSync } from 'node:fs'
 import { descriptorLimit, freeDescriptors } from '../../descriptors.ts'
-import { type ErrorCode, TunnelError } from '../../errors.ts'
+import { ERRORS, type ErrorCode, TunnelError } from '../../errors.ts'
 import type { Socket } from '../../socket.ts'
 import type { Note } from '../contracts/part.ts'
 import { type AddressBounds, AddressCounter, narrowed } from '../settings/address-counter.ts'
@@ -16,30 +16,30 @@ export interface AdmissionHost {
   readonly settings: Pick<ServerSettings, 'addressBounds' | 'isAddressShareDefault'>
   readonly deadlines: Deadlines
   readonly parts?: { noted(note: Note): void }
-  /** Whether this is a proxy, whose connections are those of many visitors. */
+  /** Whether this is a trusted proxy, whose connections carry many visitors. */
   isTrusted(address: string): boolean
   failed(error: TunnelError): void
 }
 
-/** The user of a connection. */
+/** The object that uses a connection. */
 export interface Occupant {
-  /** Cuts the connection if nothing happens on it, for the sake of another one. `false`: it is in use. */
+  /** Cuts the connection if it is idle, to make room for another one. Returns `false` if it is in use. */
   giveWay(): boolean
 }
 
-/** The operations of a counted connection. */
+/** The socket members that counting needs. */
 export type Admitted = Pick<Socket, 'remoteAddress' | 'terminate' | 'hasUnread'>
 
 /**
- * The number of free descriptors below which even the control host's reserve is used up: `accept` must never meet none, see
- * `#keepSpare`.
+ * The number of free descriptors below which even the control host gets no connection. `accept` must never run out of
+ * them; see `#keepSpare`.
  */
 const LAST_DESCRIPTORS = 4
-/** Files kept open, to be closed when there is no other descriptor left. */
+/** The number of files kept open, to be closed when no other descriptor is free. */
 const SPARES = 2
-/** The number of ticks that a connection has for its first bytes before it gives way. */
+/** The number of ticks that a connection has for its first bytes before another may replace it. */
 const PATIENCE_TICKS = TICKS_PER_SECOND
-/** Connections looked at for one that gives way or is cut: more would make a refusal dear. */
+/** The number of connections examined to find one to close. A larger number would make refusals expensive. */
 const MAX_LOOKS = 64
 const CHECK_MS = 250
 const REPORT_MS = 60_000
@@ -47,35 +47,40 @@ const REPORT_MS = 60_000
 type Refusal = 'VISITOR_LIMIT' | 'ADDRESS_LIMIT' | 'DESCRIPTORS_SHORT'
 
 /**
- * A connection is counted from `accept` on, before TLS and before a byte is read. When there is no room for one more, it
- * is *provisional*: it may say what it wants. The control host serves it all the same, so that operators and clients get
- * in when visitors fill everything; for a tunnel it needs an idle connection that gives way. Silent ones never push out
- * others. There are few provisional ones, and the oldest of the address that has most of them is cut for the next.
+ * Counts connections from `accept` on, before TLS and before a byte is read.
+ *
+ * If there is no room, a connection is *provisional*: it may say what it wants. The control host serves it anyway, so
+ * that operators and clients get in when visitors fill the server. A tunnel serves it only if an idle connection
+ * gives way. There are few provisional connections; for a new one, the oldest of the address with most of them is
+ * cut. Connections that send nothing never replace others.
  */
 export class Admission implements Deadline {
   dueTick = 0
   readonly #host: AdmissionHost
   readonly #book: AddressCounter
-  /** Requests that are in progress on connections that carry many: each takes as much of a tunnel as a connection. */
+  /**
+   * Requests in progress on connections that carry many (HTTP/2, HTTP/3). Each one loads a tunnel as much as a
+   * connection.
+   */
   readonly #requests: AddressCounter
   readonly #connections = new Set<AdmittedConnection>()
-  /** The oldest first. */
+  /** The provisional connections, the oldest first. */
   readonly #provisional = new Set<AdmittedConnection>()
-  /** Goes round the connections, and remembers where it was. */
+  /** The position in the search for an idle connection, which continues there next time. */
   #hand: Iterator<AdmittedConnection> | undefined
-  /** Connections that may come before descriptors are counted again. */
+  /** The number of connections that may come before free descriptors are counted again. */
   #budget = 0
-  /** Whether descriptors were short at the last check. */
+  /** Whether descriptors were scarce at the last check. */
   #isShort = false
   #reserve = 0
-  /** Descriptors that there can be. */
+  /** The number of descriptors that the process may open. */
   #limit = Number.POSITIVE_INFINITY
   readonly #spares: number[] = []
   readonly #refused = new Map<Refusal, number>()
   readonly #reportedAt = new Map<Refusal, number>()
-  /** The last one that was refused for its own connections. */
+  /** The last address that was refused because of its own connections. */
   #lastAddress = ''
-  /** The number of free descriptors when they were short last. */
+  /** The number of free descriptors when they were last scarce. */
   #lastFree = 0
 
   constructor(host: AdmissionHost) {
@@ -97,14 +102,13 @@ export class Admission implements Deadline {
     for (const spare of this.#spares.splice(0)) closeSync(spare)
   }
 
-  /** Visitors' connections now. */
   get count(): number {
     return this.#connections.size
   }
 
   /**
-   * Admits a connection, or returns `undefined`: cut it at once. `speaksFirst`: it says what it wants before anything is done
-   * for it. `undefined`: it is to be cut at once.
+   * Admits a connection. `undefined`: it must be cut at once. `speaksFirst`: it says what it wants before anything is
+   * done for it.
    */
   admit(socket: Admitted, speaksFirst: boolean): AdmittedConnection | undefined {
     const address = this.#host.isTrusted(socket.remoteAddress) ? '' : socket.remoteAddress
@@ -134,9 +138,9 @@ export class Admission implements Deadline {
   }
 
   /**
-   * The oldest provisional one of the address that has most of the oldest: a flood from one address must not cut those of
-   * others. A connection that has sent something stays while there are silent ones: where hundreds come at once, all are
-   * accepted before the first is read.
+   * Returns the oldest provisional connection of the address that has most of the oldest ones, so that a flood from
+   * one address does not cut others. A connection that has sent bytes stays while there are silent ones: when
+   * hundreds come at once, all are accepted before the first is read.
    */
   #firstOfMost(): AdmittedConnection | undefined {
     const byAddress = new Map<string, AdmittedConnection[]>()
@@ -152,7 +156,7 @@ export class Admission implements Deadline {
     return most.find(admitted => !admitted.hasSaidSomething) ?? most[0]
   }
 
-  /** Settles a provisional connection that wants a tunnel: it needs room like any other. */
+  /** Finds room for a provisional connection that wants a tunnel. */
   settle(admitted: AdmittedConnection): boolean {
     if (this.#shortage() !== undefined && !this.#makeRoom()) {
       if (admitted.refusal !== undefined) this.#refuse(admitted.refusal, admitted.key)
@@ -163,7 +167,7 @@ export class Admission implements Deadline {
     return true
   }
 
-  /** The connection belongs to this address. `undefined`: it has too many. */
+  /** Counts the connection for this address. Returns `undefined` if the address has too many. */
   move(admitted: AdmittedConnection, address: string): string | undefined {
     const key = this.#book.enter(address)
     if (key === undefined) return this.#refuse('ADDRESS_LIMIT', address)
@@ -171,13 +175,16 @@ export class Admission implements Deadline {
     return key
   }
 
-  /** Counts a request, as `AdmittedConnection.takesRequest`. */
+  /** Counts a request; see `AdmittedConnection.takesRequest`. */
   takesRequest(admitted: AdmittedConnection): (() => void) | undefined {
     const key = this.#requests.enter(admitted.key)
     return key === undefined ? this.#refuse('ADDRESS_LIMIT', admitted.key) : () => this.#requests.leave(key)
   }
 
-  /** A request that was given up counts as a connection of its address. `false`: it has too many. */
+  /**
+   * Counts a request that the visitor gave up as a new connection of its address. Returns `false` if the address has
+   * too many.
+   */
   mayGiveUp(admitted: AdmittedConnection): boolean {
     if (this.#book.mayDoAgain(admitted.key)) return true
     this.#refuse('ADDRESS_LIMIT', admitted.key)
@@ -195,8 +202,8 @@ export class Admission implements Deadline {
   }
 
   /**
-   * Whether one more connection or port of a client leaves enough for others: its token or address has `ownCount`, all of
-   * them have `allCount`. Of the reserve they leave what operators need.
+   * Whether one more connection or port of a client leaves enough descriptors for others. Its token or address has
+   * `ownCount`, all of them have `allCount`. Clients leave the part of the reserve that operators need.
    */
   hasRoomForClient(ownCount: number, allCount: number): boolean {
     const hasRoom = this.#isWithinShare(ownCount, allCount) && this.#isReserveFree()
@@ -204,7 +211,10 @@ export class Admission implements Deadline {
     return hasRoom
   }
 
-  /** The same for a link; the counts include links. A client works without them: they leave more of the reserve. */
+  /**
+   * As `hasRoomForClient`, for a link; the counts include links. Clients work without links, so links leave more of
+   * the reserve free.
+   */
   hasRoomForLink(ownCount: number, allCount: number): boolean {
     if (!this.#isWithinShare(ownCount, allCount)) return false
     const least = this.#reserve >> 1
@@ -230,7 +240,7 @@ export class Admission implements Deadline {
   get #addressBounds(): AddressBounds {
     const { settings, limits } = this.#host
     const { addressBounds, isAddressShareDefault } = settings
-    // Else one address has at most half of the places, however many there are.
+    // By default, one address has at most half of the places, however few there are.
     if (!isAddressShareDefault) return addressBounds
     const places = Math.min(limits.maxVisitors, this.#limit - this.#reserve)
     return narrowed(addressBounds, Math.max(1, Math.floor(places / 2)))
@@ -240,7 +250,7 @@ export class Admission implements Deadline {
     return Math.max(1, this.#reserve >> 1)
   }
 
-  /** Descriptors are used by others as well: what was counted before is not true for long. */
+  /** Counts free descriptors again, because others in this process also use them. */
   expired(): void {
     this.#host.deadlines.arm(this, CHECK_MS)
     this.#count()
@@ -251,22 +261,20 @@ export class Admission implements Deadline {
   #count(): void {
     const limit = descriptorLimit() ?? Number.POSITIVE_INFINITY
     this.#limit = limit
-    // Visitors have three of four descriptors even if there are few.
+    // Visitors have at least three of four descriptors, even if there are few.
     this.#reserve = Math.min(this.#host.limits.reservedDescriptors, Math.floor(limit / 4))
     const least = Math.max(this.#reserve, LAST_DESCRIPTORS)
-    // Twice as many: the next count is due when half of them are taken.
+    // Counts twice the needed number: the next count is due when half of them are used.
     const free = freeDescriptors(2 * least) ?? Number.POSITIVE_INFINITY
     this.#budget = free - least
     this.#isShort = this.#budget <= 0
     if (this.#isShort) this.#lastFree = free
   }
 
-  /**
-   * Returns why there is no room for one more visitor. `last`: nor for clients and operators.
-   */
+  /** Returns why there is no room for one more visitor. `last`: there is none for clients and operators either. */
   #shortage(): 'visitors' | 'descriptors' | 'last' | undefined {
     if (this.#budget <= 0) {
-      // Cheap where there are none, and exact: this decides whether the next `accept` finds one.
+      // Counts exactly, which is cheap when few are free: this decides whether the next `accept` gets a descriptor.
       const free = freeDescriptors(LAST_DESCRIPTORS + 1) ?? Number.POSITIVE_INFINITY
       if (free <= LAST_DESCRIPTORS) {
         this.#lastFree = free
@@ -278,9 +286,7 @@ export class Admission implements Deadline {
     return this.#connections.size < this.#host.limits.maxVisitors ? undefined : 'visitors'
   }
 
-  /**
-   * Closes an idle connection, beginning with the one that was looked at longest ago.
-   */
+  /** Closes an idle connection; the search begins with the one examined longest ago. */
   #makeRoom(): boolean {
     for (let looks = Math.min(MAX_LOOKS, this.#connections.size); looks > 0; looks--) {
       this.#hand ??= this.#connections.values()
@@ -292,9 +298,9 @@ export class Admission implements Deadline {
   }
 
   /**
-   * Keeps a spare descriptor, because others in this process may take the last one. Then the system has `accept` fail and
-   * offers the connection again at once, without limit: a core is busy and this code gets no event. With a spare one closed,
-   * connections are accepted and cut.
+   * Keeps a spare descriptor, because other code in this process may take the last one. Without any, `accept` fails
+   * and the system offers the connection again at once, without limit: a core is busy and this code gets no event.
+   * With the spare one closed, connections are accepted and cut.
    */
   #keepSpare(): void {
     const free = freeDescriptors(SPARES + LAST_DESCRIPTORS + 1)
@@ -310,7 +316,7 @@ export class Admission implements Deadline {
     this.#report(code)
   }
 
-  /** Reports at once, and then once a minute: a flood of connections must not be one of events. */
+  /** Reports at once, and then once a minute, so that a flood of connections causes no flood of events. */
   #report(code: Refusal): void {
     const count = this.#refused.get(code) ?? 0
     const now = performance.now()
@@ -318,7 +324,9 @@ export class Admission implements Deadline {
     this.#reportedAt.set(code, now)
     this.#refused.set(code, 0)
     this.#host.failed(
-      new TunnelError(code, `${this.#reason(code)} Connections refused since the last report: ${count}.`),
+      new TunnelError(code, `${this.#reason(code)} Connections refused since the last report: ${count}.`, {
+        action: ERRORS[code].operator,
+      }),
     )
   }
 
@@ -331,20 +339,23 @@ export class Admission implements Deadline {
       return `${this.#lastAddress} opens more than ${maxOpen} connections, or ${maxPerSecond} a second.`
     }
     const limit = descriptorLimit() ?? 0
-    // Not counted now: a report of what was refused may come when a million are free again, and counting opens each of them.
+    // Uses the stored number: a million descriptors may be free by now, and counting them opens each one.
     return `${limit - this.#lastFree} of ${limit} descriptors are open, ${this.#reserve} are kept for the control host, and ${this.count} are visitors'.`
   }
 }
 
 const STAYING: Occupant = { giveWay: () => false }
 
-/** An accepted connection among those that the server counts, until it is closed. */
+/** A connection that the server counts until it is closed. */
 export class AdmittedConnection {
-  /** The owner of the connection, as the address book has it. */
+  /** The address, in the form that the address counter uses. */
   key: string
   /** The reason why only the control host may serve it. */
   refusal: Refusal | undefined
-  /** The user who may give it up; without one, it is cut when it takes too long to say what it wants. */
+  /**
+   * The object that uses the connection. Without one, the connection is cut if it takes too long to say what it
+   * wants.
+   */
   occupant: Occupant | undefined
   readonly #admission: Admission
   readonly #socket: Admitted
@@ -357,7 +368,7 @@ export class AdmittedConnection {
     this.#openedTick = openedTick
   }
 
-  /** Whether it is for the control host only. Asks for room again, as some may have left. */
+  /** Whether only the control host may serve the connection. Checks for room again, because others may have left. */
   isRefused(): boolean {
     if (this.refusal === undefined) return false
     if (!this.#admission.settle(this)) return true
@@ -365,7 +376,10 @@ export class AdmittedConnection {
     return false
   }
 
-  /** A proxy's header names the visitor. `false`: the address has too many, and the connection is to be cut. */
+  /**
+   * Called when a proxy's header names the visitor. Returns `false` if that address has too many connections: then
+   * cut this one.
+   */
   moveTo(address: string): boolean {
     const key = this.#admission.move(this, address)
     if (key === undefined) return false
@@ -374,31 +388,32 @@ export class AdmittedConnection {
   }
 
   /**
-   * Counts the beginning of one of many requests on the connection. Returns what ends it; `undefined`: the address has too many
-   * in progress.
+   * Counts the beginning of a request on a connection that carries many. Returns the function to call at its end;
+   * `undefined` if the address has too many in progress.
    */
   takesRequest(): (() => void) | undefined {
     return this.#admission.takesRequest(this)
   }
 
   /**
-   * Counts one of many requests that was given up. Returns `false` if the address has given up too many.
+   * Counts a request that the visitor gave up, on a connection that carries many. Returns `false` if the address has
+   * given up too many.
    */
   mayGiveUp(): boolean {
     return this.#admission.mayGiveUp(this)
   }
 
-  /** The connection is over with this many requests that were without a response. */
+  /** Called when the connection ends with this many requests without a response. */
   gaveUp(count: number): void {
     this.#admission.gaveUp(this, count)
   }
 
-  /** Lets the connection be silent without limit. */
+  /** Allows the connection to be silent without limit. */
   stay(): void {
     this.occupant = STAYING
   }
 
-  /** The connection is a client's: it is bounded as such, and not with visitors. */
+  /** Called when the connection turns out to be a client's: it no longer counts as a visitor's. */
   release(): void {
     this.#admission.leave(this, false)
   }
@@ -407,7 +422,7 @@ export class AdmittedConnection {
     this.#admission.leave(this, true)
   }
 
-  /** Whether it has sent something, and is the next to be read. */
+  /** Whether the connection has sent bytes, and is to be read next. */
   get hasSaidSomething(): boolean {
     return this.#socket.hasUnread === true
   }

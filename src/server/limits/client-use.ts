@@ -1,4 +1,4 @@
-// The counts of one client's connection at the owner of its token: streams, and bytes that wait.
+// The streams and waiting bytes of one client's connection, counted for the owner of its token.
 
 import type { Account } from '../../bytes.ts'
 import type { StreamBudget } from '../../session/contract.ts'
@@ -31,7 +31,7 @@ export class ClientUse implements Account {
     return this.#holder
   }
 
-  /** Charges for `bytes` more that wait for the client; negative: fewer. */
+  /** Counts `bytes` more that wait for the client; fewer if negative. */
   hold(bytes: number): void {
     this.#bytes += bytes
     this.#holder.hold(bytes)
@@ -41,7 +41,10 @@ export class ClientUse implements Account {
     return this.#holder.isOver
   }
 
-  /** The token means another holder after a reload. `links`: those that the connection has. */
+  /**
+   * Moves the counts to another owner, which the token has after a reload. `links` is the number of links of the
+   * connection.
+   */
   passTo(next: QuotaOwner, links: number): void {
     this.#holder = this.#holder.passTo(next, { links, streams: this.#streams, bytes: this.#bytes })
   }

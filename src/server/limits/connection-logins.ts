@@ -1,34 +1,37 @@
-// The parts of an app that belong to one visitor's connection, because the app reads a login as one of the connection (RFC 4559
+// Streams to apps that belong to one visitor's connection, because the app ties a login to its connection (RFC 4559
 // section 6).
 
-/** Ways to apps that one connection keeps, each to another app. Of more, the one used longest ago is closed. */
+/**
+ * The number of streams that one connection keeps, each to another app. If exceeded, the one used longest ago is
+ * closed.
+ */
 const MAX_KEPT = 8
 
-/** A way to an app, between two requests of the connection. */
+/** A stream to an app, between two requests of the connection. */
 export interface Kept {
-  /** The visitor wants it no more. */
+  /** Called when the visitor no longer needs the stream. */
   leave(): void
 }
 
-/** The logins of all connections of this process. */
+/** The number that the last connection with a login got in this process. */
 let lastNumber = 0
 
 export class ConnectionLogins {
-  /** The visitor then stays with its client. */
+  /** Whether a login has begun. The visitor then stays with its client. */
   hasBegun = false
-  /** The client of a pool that served it last, as the pool knows it. */
+  /** The client of a pool that served the connection last, as the pool's own object. */
   member: object | undefined
   readonly #kept = new Set<Kept>()
   #number = 0
   #isClosed = false
 
-  /** Names the connection to a client of the JSON wire. */
+  /** The number that identifies the connection to a client on the JSON wire. */
   get number(): number {
     if (this.#number === 0) this.#number = ++lastNumber
     return this.#number
   }
 
-  /** The login waits for the next request of this connection. `false`: there will be none. */
+  /** Keeps the stream for the next request of this connection. Returns `false` if there will be none. */
   keep(one: Kept): boolean {
     if (this.#isClosed) return false
     this.#kept.add(one)
@@ -37,12 +40,11 @@ export class ConnectionLogins {
     return true
   }
 
-  /** The login no longer waits. */
+  /** Forgets the stream, which is in use or gone. */
   forget(one: Kept): void {
     this.#kept.delete(one)
   }
 
-  /** The visitor is gone. */
   close(): void {
     this.#isClosed = true
     for (const one of [...this.#kept]) one.leave()

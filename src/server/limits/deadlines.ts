@@ -1,6 +1,7 @@
-// Deadlines by the thousand: one timer sweeps them all, so that arming one costs an assignment and no timer. Progress is a deadline
-// that each moved byte puts off; idle time bounds the waits of a visitor's connection.
+// Timeouts by the thousand: one timer checks them all, so that setting one is an assignment. `Progress` is a timeout
+// that each moved byte extends; the idle timer limits the waits of a visitor's connection.
 
+import { errorOf } from '../../errors.ts'
 import type { Clock, Deadline } from '../contracts/clock.ts'
 import type { Bounds } from '../settings/bounds.ts'
 
@@ -9,29 +10,26 @@ export type { Deadline } from '../contracts/clock.ts'
 const TICK_MS = 250
 export const TICKS_PER_SECOND: number = 1_000 / TICK_MS
 
-/** Calls `expired` up to two ticks (half a second) after the time given: good enough for timeouts of seconds. */
+/** Calls `expired` up to two ticks (half a second) late, which is exact enough for timeouts of seconds. */
 export class Deadlines implements Clock {
   readonly #watched = new Set<Deadline>()
   #timer: ReturnType<typeof setInterval> | undefined
   #tick = 1
   readonly #failed: (error: Error) => void
 
-  /**
-   * Makes the deadlines. `failed` is called with an error of `expired`, which must not reach the event loop, where it would end
-   * the process.
-   */
+  /** Makes the clock. `failed` is called with errors of `expired`: in the event loop they would end the process. */
   constructor(failed: (error: Error) => void) {
     this.#failed = failed
   }
 
-  /** Counts up, `TICKS_PER_SECOND` times a second: the time, for those who can do with so little. */
+  /** Counts up `TICKS_PER_SECOND` times a second: a clock for code that needs no better one. */
   get tick(): number {
     return this.#tick
   }
 
   start(): void {
     this.#timer = setInterval(() => this.#sweep(), TICK_MS)
-    // The listener keeps the process alive, not its housekeeping.
+    // Only listeners keep the process alive.
     this.#timer.unref()
   }
 
@@ -64,28 +62,31 @@ export class Deadlines implements Clock {
       try {
         deadline.expired()
       } catch (error) {
-        this.#failed(error instanceof Error ? error : new Error(String(error)))
+        this.#failed(errorOf(error))
       }
     }
   }
 }
 
-/** Bytes in transit to one side. */
+/** Bytes that move to or from one side. */
 export interface Movement {
-  /** Another number than before when bytes have moved. */
+  /** The number of bytes moved so far: a different value means progress. */
   readonly movedBytes: number
-  /** Whether bytes wait for the side that has to take or send them. */
+  /** Whether bytes wait that the watched side should take or send. */
   readonly isWaiting: boolean
-  /** Bytes wait, and none was sent in time. */
+  /** Called when bytes waited and none moved in time. */
   stalled(): void
 }
 
-/** Watched by `Deadlines` only while bytes are expected to move, so that one costs nothing as long as all is well. */
+/**
+ * Limits how long bytes may wait without progress. `Deadlines` watches only while bytes should move, so an idle one
+ * costs nothing.
+ */
 export class Progress implements Deadline {
   dueTick = 0
   readonly #deadlines: Clock
   readonly #movement: Movement
-  /** 0: nothing is expected. */
+  /** The time limit in milliseconds; 0: no bytes are expected to move. */
   #timeoutMs = 0
   #movedAtLook = 0
 
@@ -94,7 +95,7 @@ export class Progress implements Deadline {
     this.#movement = movement
   }
 
-  /** From now on bytes have to move within each `timeoutMs`; 0: they may wait without limit. */
+  /** Requires bytes to move within each `timeoutMs` from now on; 0: they may wait without limit. */
   expect(timeoutMs: number): void {
     if (timeoutMs === 0) return this.stop()
     if (this.#timeoutMs === 0) this.#deadlines.watch(this)
@@ -118,11 +119,11 @@ export class Progress implements Deadline {
   }
 }
 
-/** The parts that all connections share. */
+/** The server members that all connections use. */
 interface IdleContext {
   readonly deadlines: Deadlines
   readonly limits: Bounds
-  /** Marks each response that begins now as the last on its connection. */
+  /** Whether each response that begins now is the last on its connection. */
   readonly isShut: boolean
 }
 
@@ -130,7 +131,7 @@ export class IdleTime implements Deadline {
   dueTick = 0
   readonly #context: IdleContext
   readonly #over: () => void
-  /** The tick at which it started to wait for a request, or for the rest of its head. */
+  /** The tick at which the wait for a request, or for the rest of its head, began. */
   #sinceTick: number
 
   /** Makes a timer. `over` is called when the time is over. */
@@ -140,36 +141,35 @@ export class IdleTime implements Deadline {
     const { deadlines, limits } = context
     this.#sinceTick = deadlines.tick
     deadlines.watch(this)
-    // A connection whose TLS handshake ends after the server started to stop has not seen `drain`. A visitor that says nothing yet may
-    // be a program that gets no processor time.
+    // A TLS handshake that ends after the server began to stop missed `drain`. A visitor that is silent so far may be
+    // a program that gets no processor time.
     deadlines.arm(this, context.isShut ? Math.max(limits.drainIdleMs, 1) : limits.idleTimeoutMs)
   }
 
-  /** The connection waits for its next request. */
+  /** Waits for the next request of the connection. */
   awaitRequest(): void {
     const { deadlines, limits, isShut } = this.#context
     this.#sinceTick = deadlines.tick
     deadlines.arm(this, isShut ? Math.max(limits.drainIdleMs, 1) : limits.idleTimeoutMs)
   }
 
-  /** The first byte of a head has come. */
+  /** Waits for the rest of a head, whose first byte has arrived. */
   awaitHead(): void {
     const { deadlines, limits } = this.#context
     this.#sinceTick = deadlines.tick
     deadlines.arm(this, limits.headTimeoutMs)
   }
 
-  /** The last response has left. */
+  /** Waits for the visitor to close, after the last response was sent. */
   awaitLeave(ms: number): void {
     this.#context.deadlines.arm(this, ms)
   }
 
-  /** Stops waiting for the visitor. */
   stop(): void {
     this.#context.deadlines.disarm(this)
   }
 
-  /** The server stops: the wait is over once it has lasted for `drainIdleMs`. */
+  /** Called when the server stops: the wait ends after `drainIdleMs`, counted from its beginning. */
   drain(): void {
     const { deadlines, limits } = this.#context
     const waitedMs = ((deadlines.tick - this.#sinceTick) * 1_000) / TICKS_PER_SECOND
@@ -178,12 +178,11 @@ export class IdleTime implements Deadline {
     else this.#over()
   }
 
-  /** Whether it has lasted for a second. */
+  /** Whether the wait has lasted for a second. */
   get isLong(): boolean {
     return this.#context.deadlines.tick - this.#sinceTick >= TICKS_PER_SECOND
   }
 
-  /** The connection is gone. */
   close(): void {
     this.#context.deadlines.forget(this)
   }

@@ -1,21 +1,23 @@
-// The counts of clients at the server, for each owner and in total: no bound is reached by dividing it among connections.
+// Counts what clients use at the server, for each owner and in total, so that no limit is avoided by using several
+// connections.
 //
-// A holder is a token. On a server without tokens it is an address: a token that such a server does not know is made up.
+// An owner is a token. On a server without tokens it is an address, because there a client may make up any token.
 
 import type { Account } from '../../bytes.ts'
+import { type Allowance, Gcra, rateLimited } from '../../gcra.ts'
+import type { Allotment, Guard, Refusal } from '../../plugin.ts'
 import { networkOf } from '../../wire/ip-address.ts'
 import type { Bounds } from '../settings/bounds.ts'
 import type { Rule } from '../settings/policy.ts'
-import { TokenRate } from './token-rate.ts'
 
-/** The counted things. */
+/** The kinds of things that are counted. */
 export type Held = 'tunnels' | 'ports' | 'hosts' | 'clients' | 'links' | 'streams' | 'bytes'
 
 interface Bound {
-  /** Wins over `perHolder`, where a token has it. */
+  /** The field of a token's rule that replaces `perHolder`. */
   readonly rule?: 'maxTunnels' | 'maxPorts' | 'maxHosts' | 'maxClients'
   readonly perHolder: keyof Bounds
-  /** The bound in total. `undefined` if the ranges of ports are the bound. */
+  /** The limit in total. `undefined` if the port ranges are the limit. */
   readonly inTotal: keyof Bounds | undefined
 }
 
@@ -41,9 +43,9 @@ const none = (): Counts => ({
   bytes: 0,
 })
 
-/** A token, or an address, and what its clients hold: leases included. */
+/** A token or address, and what its clients use. Tunnels within their lease count. */
 export class QuotaOwner implements Account {
-  /** The same for all that this token, or address, holds. */
+  /** The key of this owner: the same text for all clients of the token or address. */
   readonly key: string
   readonly #quotas: Quotas
   readonly #counts: Counts = none()
@@ -60,7 +62,7 @@ export class QuotaOwner implements Account {
     this.#buildWall()
   }
 
-  /** The rule of the token now; of an address: the rule of one of its clients. */
+  /** The current rule of the token; for an address, the rule of one of its clients. */
   get rule(): Rule {
     return this.#rule
   }
@@ -71,7 +73,7 @@ export class QuotaOwner implements Account {
     this.#buildWall()
   }
 
-  /** The limits that its rule sets for visitors of all its tunnels together. `undefined` for none. */
+  /** The limits that the rule sets for visitors of all its tunnels together. `undefined` if it sets none. */
   get tokenRate(): TokenRate | undefined {
     return this.#tokenRate
   }
@@ -82,7 +84,7 @@ export class QuotaOwner implements Account {
     else if (this.#tokenRate?.isOf(rate) !== true) this.#tokenRate = new TokenRate(rate)
   }
 
-  /** Whether it may hold this many more, for itself and in total. */
+  /** Whether it may have `count` more, by its own limit and the total one. */
   hasRoomFor(what: Held, count = 1): boolean {
     return this.#counts[what] + count <= this.#mostOf(what) && this.#quotas.hasRoomFor(what, count)
   }
@@ -106,18 +108,18 @@ export class QuotaOwner implements Account {
     return this.#counts.clients + this.#counts.ports
   }
 
-  /** The same with links, which its clients can do without. */
+  /** The number of descriptors in use, including links, without which clients also work. */
   get descriptorCountWithLinks(): number {
     return this.descriptorCount + this.#counts.links
   }
 
-  /** Whether too many bytes wait here: of this owner, or in total, and this one has more than an equal share. */
+  /** Whether too many bytes wait: of this owner; or in total, while this owner has more than an equal share. */
   get isOver(): boolean {
     const { bytes } = this.#counts
     return bytes >= this.#mostOf('bytes') || this.#quotas.isAboveShare(bytes)
   }
 
-  /** A connection's next holder, after a reload: counts it there, with what it has. Returns `next`. */
+  /** Moves a connection and its counts to the owner that it has after a reload. Returns `next`. */
   passTo(
     next: QuotaOwner,
     { links, streams, bytes }: Pick<Counts, 'links' | 'streams' | 'bytes'>,
@@ -135,7 +137,10 @@ export class QuotaOwner implements Account {
     return next
   }
 
-  /** Stays known until the task is over, also while it holds nothing: what it takes then counts with the rest. */
+  /**
+   * Keeps the owner known until the task is over, even while it uses nothing, so that what the task takes is counted
+   * with the rest.
+   */
   async during<Outcome>(task: () => Promise<Outcome>): Promise<Outcome> {
     this.#claims++
     try {
@@ -155,13 +160,13 @@ export class QuotaOwner implements Account {
     this.#second = second
   }
 
-  /** Whether this many were refused in this second that no other is looked at. */
+  /** Whether so many registrations were refused in this second that no other is examined. */
   isRefusedTooOften(nowMs: number): boolean {
     const { maxTokenRefusals } = this.#quotas.limits
     return Math.floor(nowMs / 1_000) === this.#second && this.#refusals >= maxTokenRefusals
   }
 
-  /** Returns the bound that it has reached, for the client to read. `undefined` for none. */
+  /** Returns the limit that has been reached, as text for the client's user. `undefined` if none has. */
   fullOf(what: Held, count = 1): string | undefined {
     const most = this.#mostOf(what)
     const { rule, perHolder } = BOUNDS[what]
@@ -187,19 +192,18 @@ const NOUNS: Readonly<Record<Held, string>> = {
   bytes: 'bytes',
 }
 
-/** Holders in memory before those that hold nothing are looked for. */
+/** The number of owners in memory above which those that use nothing are looked for and removed. */
 const FIRST_SWEEP = 1_024
 
-/** All holders that hold anything. */
+/** All owners that use anything. */
 export class Quotas {
   readonly counts: Counts = none()
   readonly #byKey = new Map<string, QuotaOwner>()
   readonly #limits: () => Bounds
   #sweepAt = FIRST_SWEEP
-  /** Holders for whose readers bytes wait. */
+  /** The number of owners with bytes that wait for their readers. */
   #waitingCount = 0
 
-  /** Makes the counts. `limits` returns those of now. */
   constructor(limits: () => Bounds) {
     this.#limits = limits
   }
@@ -208,7 +212,7 @@ export class Quotas {
     return this.#limits()
   }
 
-  /** Returns the owner of a client with this rule and address. The rule counts from now on. */
+  /** Returns the owner for a client with this rule and address. The rule applies from now on. */
   of(rule: Rule, address: string): QuotaOwner {
     const key = rule.id ?? networkOf(address)
     const known = this.#byKey.get(key)
@@ -235,12 +239,15 @@ export class Quotas {
     return this.descriptorCount + this.counts.links
   }
 
-  /** Called when an owner that had `before` bytes has `now`. */
+  /** Called when the waiting bytes of an owner change from `before` to `now`. */
   bytesChanged(before: number, now: number): void {
     this.#waitingCount += Number(now > 0) - Number(before > 0)
   }
 
-  /** Whether all bytes are too many, and these are more than an equal share: one holder must not use up what others need. */
+  /**
+   * Whether too many bytes wait in total and these are more than an equal share, so that one owner does not use up
+   * the room of others.
+   */
   isAboveShare(bytes: number): boolean {
     const { maxAllBufferedBytes } = this.limits
     return this.counts.bytes >= maxAllBufferedBytes && bytes * this.#waitingCount >= maxAllBufferedBytes
@@ -252,9 +259,35 @@ export class Quotas {
     return `The server may hold ${this.limits[inTotal]} ${NOUNS[what]} (${inTotal}).`
   }
 
-  /** Forgets holders that hold nothing: clients from ever new addresses must not fill memory. */
+  /** Removes owners that use nothing, so that clients from ever new addresses do not fill memory. */
   #sweep(): void {
     for (const [key, holder] of this.#byKey) if (holder.isEmpty) this.#byKey.delete(key)
     this.#sweepAt = Math.max(FIRST_SWEEP, 2 * this.#byKey.size)
+  }
+}
+
+/** How many requests all visitors of one token's tunnels may send. */
+export class TokenRate implements Guard {
+  readonly name = 'token'
+  readonly rate: Allowance
+  readonly #gcra: Gcra
+
+  constructor(rate: Allowance) {
+    this.rate = rate
+    this.#gcra = new Gcra(rate, 1)
+  }
+
+  admit(): Refusal | undefined {
+    const waitMs = this.#gcra.take('', performance.now())
+    return waitMs === 0 ? undefined : rateLimited(this.rate, waitMs, 'token')
+  }
+
+  allot(): Allotment | undefined {
+    return this.#gcra.allot('', performance.now())
+  }
+
+  /** Whether these are the same limits, so that the counter can stay. */
+  isOf({ limit, windowMs }: Allowance): boolean {
+    return limit === this.rate.limit && windowMs === this.rate.windowMs
   }
 }

@@ -1,15 +1,15 @@
-// Places that visitors take, such as streams: when all are taken, the visitor with the most gives one up for a visitor with fewer.
-// A few visitors keep no other one out, and a visitor that is alone may have all.
+// Places that visitors take, such as streams. If all are taken, the visitor with the most loses one to a visitor with
+// fewer. So a few visitors cannot keep others out, and a visitor that is alone may have all.
 
 export interface Taker {
-  /** Gives up what it has, at once. */
+  /** Frees the place at once. */
   giveWay(): void
 }
 
 export class Takers<One extends Taker = Taker> {
-  /** The entries by the network of the visitor's address. */
+  /** The places by the network of the visitor's address. */
   readonly #byVisitor = new Map<string, Set<One>>()
-  /** The place is for the visitor that asked: the one that gives way may ask again at once. */
+  /** Whether a place is being freed for a visitor. The one that lost it may ask again at once, and must not get it. */
   isMakingRoom = false
 
   add(visitor: string, one: One): void {
@@ -43,7 +43,10 @@ export class Takers<One extends Taker = Taker> {
     return first
   }
 
-  /** Ends the newest of the visitor that has most. `false`: no visitor has two more than this one. With one more they would take turns. */
+  /**
+   * Ends the newest place of the visitor with the most. Returns `false` if no visitor has at least two more than this
+   * one: with a difference of one, the two would take turns.
+   */
   makeRoomFor(visitor: string, among: Iterable<Takers> = [this as Takers<Taker>]): boolean {
     let mostCount = this.countOf(visitor) + 1
     let most: Set<Taker> | undefined
@@ -55,7 +58,7 @@ export class Takers<One extends Taker = Taker> {
         }
     const newest = most && [...most].at(-1)
     if (most === undefined || newest === undefined) return false
-    // The login may stay until its connection is closed.
+    // The place is kept by a login, until its connection is closed.
     most.delete(newest)
     this.isMakingRoom = true
     try {

@@ -1,48 +1,57 @@
-// Looks at the tokens that clients show, and slows addresses down whose tokens are refused again and again.
+// Checks the tokens that clients show, and delays addresses whose tokens are refused repeatedly.
 
-import type { ErrorCode } from '../../errors.ts'
+import { type ErrorCode, errorOf } from '../../errors.ts'
 import type { Scheduler } from '../../session/scheduler.ts'
 import type { TokenFault } from '../../tokens.ts'
 import { networkOf } from '../../wire/ip-address.ts'
 import type { Bounds } from '../settings/bounds.ts'
 import type { Rule } from '../settings/policy.ts'
 
-/** The delay of the first refusal that is one too many; each further one doubles it, up to `tokenDelayMs`. */
+/**
+ * The delay in milliseconds after the first refusal above the limit. Each further one doubles it, up to
+ * `tokenDelayMs`.
+ */
 const FIRST_DELAY_MS = 100
-/** The time in milliseconds without refusals in which an address loses half of those it has. */
+/** The time in milliseconds without refusals after which half of an address's refusals are forgotten. */
 const HALF_LIFE_MS = 60_000
-/** Refusals that count beyond those that reach the longest delay: an address that stops is soon as good as new. */
+/**
+ * The number of refusals that count beyond the longest delay. The small number lets an address recover soon after it
+ * stops.
+ */
 const MAX_EXCESS = 10
-/** Addresses in memory, of about 150 bytes each. The one whose last refusal is longest ago is forgotten. */
+/**
+ * The number of addresses in memory, of about 150 bytes each. If exceeded, the one whose last refusal is longest ago
+ * is forgotten.
+ */
 const MAX_ADDRESSES = 16_384
 
 type TokenRefusal = Extract<ErrorCode, TokenFault | 'TOO_MANY_REFUSALS' | 'INTERNAL'>
 export type Verdict = Rule | TokenRefusal
 
-/** The operations of the server that the gate needs. */
+/** The operations of the server that checking tokens needs. */
 export interface TokenThrottleHost {
   limits(): Bounds
   readonly scheduler: Scheduler
-  /** Returns the rule of a token. `undefined` if it has none. */
+  /** Returns the rule of a token. `undefined` if the token has none. */
   ruleOf(token: string | undefined): Rule | undefined
-  /** Returns a reader for a token that needs the keys of an issuer. `undefined` if it needs none, and `ruleOf` has decided. */
+  /** Returns a reader for a token that can only be checked with an issuer's keys. `undefined` if `ruleOf` is enough. */
   readingOf?(token: string | undefined, address: string): (() => Promise<Rule | TokenFault>) | undefined
   failed(error: Error): void
 }
 
 interface Suspect {
-  /** Refusals, as of `atMs`. */
+  /** The number of refusals, as of `atMs`. */
   count: number
   atMs: number
 }
 
 /**
- * A token of a slow address waits before it is looked at, whatever it is: a response that came earlier for a good token
- * would tell which one is good. So a good one gets in after the same delay, and each address has its own.
+ * Checks tokens. At a delayed address every token waits before it is checked: an earlier response to a valid token
+ * would tell which one is valid. A valid token is accepted after the same delay, and each address has its own.
  */
 export class TokenThrottle {
   readonly #host: TokenThrottleHost
-  /** The suspects by address; the one refused last is the last. */
+  /** The addresses with refused tokens, the latest refusal last. */
   readonly #suspects = new Map<string, Suspect>()
   readonly #waiting = new Map<string, number>()
 
@@ -50,13 +59,13 @@ export class TokenThrottle {
     this.#host = host
   }
 
-  /** Whether this token can be looked at at once. `undefined`: none is shown, and nothing is guessed. */
+  /** Whether this token can be checked at once. Without a token there is nothing to guess. */
   isQuick(token: string | undefined, address: string): boolean {
     if (token === undefined) return true
     return this.delayOf(address) === 0 && this.#host.readingOf?.(token, address) === undefined
   }
 
-  /** Returns how long a token from this address waits now, in milliseconds. */
+  /** Returns the current delay of tokens from this address, in milliseconds. */
   delayOf(address: string): number {
     const { tokenDelayMs, maxTokenGuesses } = this.#host.limits()
     const suspect = this.#suspects.get(networkOf(address))
@@ -65,7 +74,9 @@ export class TokenThrottle {
     return excess < 0 ? 0 : Math.min(FIRST_DELAY_MS * 2 ** excess, tokenDelayMs)
   }
 
-  /** Looks at a token at once. `INTERNAL`: looking failed, which is reported and says nothing of the token. */
+  /**
+   * Checks a token at once. `INTERNAL`: the check itself failed, which is reported and says nothing about the token.
+   */
   judge(token: string | undefined, address: string): Verdict {
     let rule: Rule | undefined
     try {
@@ -79,8 +90,8 @@ export class TokenThrottle {
   }
 
   /**
-   * Looks at a token after the delay of its address, and calls `judged` once, unless the function returned is called
-   * before. A code: too many tokens of the address wait already.
+   * Checks a token after the delay of its address, and calls `judged` once, unless the returned function is called
+   * first. Returns a code if too many tokens of the address wait.
    */
   judgeLater(
     token: string | undefined,
@@ -116,11 +127,11 @@ export class TokenThrottle {
     }
   }
 
-  /** Reads a token. Never rejects. */
+  /** Checks a token with a reader. Never rejects. */
   async #read(reading: () => Promise<Rule | TokenFault>, address: string): Promise<Verdict> {
     try {
       const verdict = await reading()
-      // A token that has expired, or cannot be checked, is not a guess.
+      // A token that has expired or cannot be checked is not a guess.
       if (verdict === 'TOKEN_REFUSED') this.#refused(address)
       return verdict
     } catch (cause) {
@@ -130,7 +141,7 @@ export class TokenThrottle {
   }
 
   #failed(cause: unknown): void {
-    this.#host.failed(cause instanceof Error ? cause : new Error(String(cause)))
+    this.#host.failed(errorOf(cause))
   }
 
   #left(network: string): void {

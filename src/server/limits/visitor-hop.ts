@@ -1,4 +1,5 @@
-// The visitor of a connection, also behind proxies, and the forwarded lines for origins: made once, and again after a change.
+// The visitor of a connection, even if proxies are in front, and the forwarding headers for origins. They are made
+// once, and again after a change.
 
 import { randomBytes } from 'node:crypto'
 import { isIP } from 'node:net'
@@ -14,7 +15,7 @@ export class VisitorHop {
   readonly #entrance: Entrance
   /** The address of the connection, without port. */
   readonly address: string
-  /** Further facts about its requests. */
+  /** What another server of the cluster said about its requests. */
   readonly from: PeerNote | undefined
   #hop: Hop | undefined
   #rewrite: Rewrite | undefined
@@ -26,7 +27,7 @@ export class VisitorHop {
     this.from = from
   }
 
-  /** The same object as long as nothing of it changes. */
+  /** Returns the address and scheme for forwarding headers. The same object while nothing in it changes. */
   hop(rewrite: Rewrite | undefined): Hop {
     if (this.#hop !== undefined && this.#rewrite === rewrite) return this.#hop
     this.#rewrite = rewrite
@@ -39,12 +40,12 @@ export class VisitorHop {
     return this.#hop
   }
 
-  /** Whether it is a proxy in front. */
+  /** Whether the connection comes from a trusted proxy. */
   get isTrusted(): boolean {
     return this.#hop?.trusted ?? this.#entrance.isTrusted(this.address)
   }
 
-  /** The source of the ids of its requests; `undefined`: they get none. */
+  /** The source of request ids. `undefined` if requests get none. */
   get tracing(): Tracing | undefined {
     if (this.#entrance.isTraced?.() !== true) return undefined
     this.#tracing ??= {
@@ -62,7 +63,7 @@ export class VisitorHop {
     return this.#entrance.altSvcLine?.()
   }
 
-  /** The server may trust others now. */
+  /** Called when the trusted proxies may have changed. */
   forget(): void {
     this.#hop = undefined
     this.#tracing = undefined
@@ -70,8 +71,9 @@ export class VisitorHop {
 }
 
 /**
- * The last address in X-Forwarded-For that is not a trusted proxy's; without any, that of the connection. Each proxy adds the
- * address that it sees at the end, so the one before the last untrusted address is only a claim of that sender.
+ * Returns the last address in X-Forwarded-For that is not a trusted proxy's; without any, that of the connection.
+ * Each proxy appends the address that it sees, so whatever comes before the last untrusted address is only that
+ * sender's claim.
  */
 export function clientAddress(
   connected: string,
@@ -81,7 +83,7 @@ export function clientAddress(
   return isTrusted(connected) ? addressBefore(connected, hopsIn(head), isTrusted) : connected
 }
 
-/** Returns the visitor's address before the trusted hops. `hops`: the values of X-Forwarded-For that `proxy` sent. */
+/** Returns the last address that is not a trusted proxy's. `hops`: the values of X-Forwarded-For that `proxy` sent. */
 export function addressBefore(
   proxy: string,
   hops: readonly string[],
@@ -97,7 +99,7 @@ export function addressBefore(
   return address
 }
 
-/** The network of who asks, as the last proxy in front saw it. `rewrite`: what the tunnel's client wants, whose hop is at hand. */
+/** Returns the visitor's network, as the last trusted proxy saw it. `rewrite` only avoids making a second hop. */
 export function visitorOf(visit: Pick<Visit, 'head' | 'hop'>, rewrite: Rewrite | undefined): string {
   const hop = visit.hop(rewrite)
   const { address, trusted } = hop

@@ -1,4 +1,4 @@
-// Visitors that wait for something, bounded in number and time. When every place is taken, the visitor with the most gives one up.
+// Visitors that wait, bounded in number and time. If every place is taken, the visitor with the most loses one.
 
 import type { Clock, Deadline } from '../contracts/clock.ts'
 import { type Taker, Takers } from './takers.ts'
@@ -9,7 +9,7 @@ export class Waits<Outcome> {
   readonly #all = new Set<Wait<Outcome>>()
   readonly #takers = new Takers<Wait<Outcome>>()
 
-  /** Makes the waits. `tooLate` is the outcome of a wait that takes too long, or has to give way. */
+  /** Makes the waits. `tooLate` is the outcome of a wait that takes too long or loses its place. */
   constructor(deadlines: Clock, tooLate: Outcome) {
     this.#deadlines = deadlines
     this.#tooLate = tooLate
@@ -20,8 +20,9 @@ export class Waits<Outcome> {
   }
 
   /**
-   * Waits for `timeoutMs`. `done` is called once, unless the wait is stopped before. Returns `undefined` when `most` wait already, and
-   * no visitor has two more than this one. `late`: called when the time is over, and may still end the wait in another way.
+   * Adds a wait of `timeoutMs`. `done` is called once, unless the wait is stopped first. Returns `undefined` if
+   * `most` wait already and no visitor has two more than this one. `late` is called when the time is over, and may
+   * still end the wait in another way.
    */
   add(
     visitor: string,
@@ -41,12 +42,12 @@ export class Waits<Outcome> {
     return wait
   }
 
-  /** The oldest of the visitor with the least weight. */
+  /** Returns the oldest wait of the visitor with the least weight. */
   first(weightOf: (visitor: string) => number): Wait<Outcome> | undefined {
     return this.#takers.first(weightOf)
   }
 
-  /** Stops all waits. Returns what gives them their outcome. */
+  /** Stops all waits. Returns a function that gives them their outcome. */
   stop(): (outcome: Outcome) => void {
     const all = [...this.#all]
     for (const wait of all) wait.stop()
@@ -55,7 +56,7 @@ export class Waits<Outcome> {
     }
   }
 
-  /** Ends all waits, one after the other: an outcome may stop those behind it. */
+  /** Ends all waits one after the other, because an outcome may stop later ones. */
   finish(outcome: Outcome): void {
     for (const wait of [...this.#all]) if (this.#all.has(wait)) wait.finish(outcome)
   }

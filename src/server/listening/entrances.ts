@@ -1,18 +1,18 @@
-// How connections come in, and what is believed of what comes on them.
+// The ways in which connections reach the server, and which of their headers are trusted.
 
 import type { Socket, SocketHandler } from '../../socket.ts'
 import type { ServerContext } from '../context/server-context.ts'
 import type { Entrance } from '../contracts/protocol.ts'
 import type { AdmittedConnection } from '../limits/admission.ts'
 
-/** Takes a connection of a public port, with where it is counted. */
+/** Takes a connection of a public port. `admitted` is its place among the counted ones. */
 export type AcceptVisitor = (
   socket: Socket,
   entrance: Entrance,
   admitted: AdmittedConnection | undefined,
 ) => SocketHandler
 
-/** Passes connections to `accept`, after what parts do with them before. `proto`: their protocol. */
+/** Passes connections through the parts that read them first, and then to `accept`. `proto` is their scheme. */
 export function acceptThrough(
   context: ServerContext,
   proto: Entrance['proto'],
@@ -29,7 +29,7 @@ export function acceptThrough(
     accept(socket, direct, admitted)
 }
 
-/** Returns the entrance of visitors that come with `proto`, without anything in between. */
+/** Returns the entrance of visitors that use `proto`, without a proxy in between. */
 export function entranceOf(context: ServerContext, proto: Entrance['proto']): Entrance {
   return {
     proto,

@@ -1,7 +1,7 @@
-// The ports of a server, and the certificates shown there.
+// The ports of a server, and the certificates that they use.
 
 import { isIP } from 'node:net'
-import { TunnelError } from '../../errors.ts'
+import { optionInvalid, TunnelError } from '../../errors.ts'
 import type { Socket, SocketHandler } from '../../socket.ts'
 import type { Listening, ServerTls } from '../../sockets/bun.ts'
 import type { InheritedSocket } from '../../sockets/inherited.ts'
@@ -21,25 +21,24 @@ import type { Tunnel } from '../tunnels/tunnel.ts'
 import { type AcceptVisitor, acceptThrough, entranceOf } from './entrances.ts'
 import type { TlsTermination } from './termination.ts'
 
-/** The number of further ports of the system's choice that a server tries when a part cannot have the number of the first. */
+/** The maximum number of further ports to try if a part cannot open the number that the system chose. */
 const PORT_TRIES = 10
 
 export class Listeners {
   readonly #context: ServerContext
   readonly #admission: Admission
   readonly #httpFront: HttpFront
-  /** The front of `httpPort`. */
   readonly #redirects: HttpFront
   readonly #tlsFront: TlsFront
   #main: Listening | undefined
-  /** The port of TLS tunnels, if it is their own. */
+  /** The port of TLS tunnels, if it is not the server's own. */
   #tls: Listening | undefined
   /** The port of redirects and challenges. */
   #http: Listening | undefined
-  /** The socket for servers of this machine. */
+  /** The unix socket for other servers on this machine. */
   #peers: Listening | undefined
   readonly #doors: PartListener[] = []
-  /** The reader of hellos before TLS begins. */
+  /** Reads the hello of TLS connections before the handshake. */
   #termination: TlsTermination | undefined
 
   constructor(
@@ -56,18 +55,16 @@ export class Listeners {
     this.#tlsFront = tlsFront
   }
 
-  /** The one asked for before they are open. */
+  /** The port that the server listens on; before that, the requested one. */
   get port(): number {
     return this.#main?.port ?? this.#context.settings.port
   }
 
-  /** The port of TLS tunnels. `undefined` if there is none. */
   get tlsPort(): number | undefined {
     const { tlsPort, sharesTlsPort } = this.#context.settings
     return this.#tls?.port ?? (sharesTlsPort ? this.port : tlsPort)
   }
 
-  /** The port of redirects. `undefined` if there is none. */
   get httpPort(): number | undefined {
     return this.#http?.port ?? this.#context.settings.httpPort
   }
@@ -91,7 +88,10 @@ export class Listeners {
     return `tls://${tunnel.name}.${hostname}${tlsPort === 443 ? '' : `:${tlsPort}`}`
   }
 
-  /** Rejects with `PORT_IN_USE`, `TLS_INVALID`, `OPTION_INVALID` or `RUNTIME_UNSUPPORTED`: then none is open. */
+  /**
+   * Opens all ports. Rejects with `PORT_IN_USE`, `TLS_INVALID`, `OPTION_INVALID` or `RUNTIME_UNSUPPORTED`; then none
+   * is open.
+   */
   async open(): Promise<void> {
     const { settings } = this.#context
     const { port, hostname, tls, isTls, tlsPort, sharesTlsPort, httpPort } = settings
@@ -157,7 +157,10 @@ export class Listeners {
     }
   }
 
-  /** Resolves with what brings other certificates into new handshakes; `undefined`: they stay. Rejects with `TLS_INVALID`. */
+  /**
+   * Prepares the certificates of new settings. Resolves with a function that applies them to new handshakes;
+   * `undefined` if they stay. Rejects with `TLS_INVALID`.
+   */
   async prepare(next: ServerSettings): Promise<(() => void) | undefined> {
     const now = this.#context.settings
     const { tls, certificates, challenges } = next
@@ -182,7 +185,7 @@ export class Listeners {
     }
   }
 
-  /** Accepts no more connections. `closeActive`: those that are open are cut. */
+  /** Accepts no more connections. `closeActive`: cuts the open ones. */
   close(closeActive: boolean): void {
     this.#main?.stop(closeActive)
     this.#tls?.stop(closeActive)
@@ -190,7 +193,7 @@ export class Listeners {
     for (const door of this.#doors) door.close(closeActive)
     this.#context.inheritance?.close()
     if (!closeActive) return
-    // Until now: servers that end together serve each other's visitors to the last.
+    // This socket stays open until the end: servers that stop together serve each other's visitors.
     this.#peers?.stop(true)
     this.#tlsFront.stop()
   }
@@ -230,7 +233,7 @@ export class Listeners {
     }
   }
 
-  /** Listens on a unix socket for a cluster on one machine, or for servers with certificates. */
+  /** Listens on a unix socket for the cluster's servers on this machine, or on a port for servers with certificates. */
   async #listenForPeers(settings: ServerSettings, accept: AcceptVisitor): Promise<Listening | undefined> {
     const { cluster } = settings
     const { peerTls, peerUrl = '' } = cluster ?? {}
@@ -250,14 +253,16 @@ export class Listeners {
     )
   }
 
-  /** The sockets that this server was given. */
   async #inherit({ inherited }: ServerSettings): Promise<void> {
     if (inherited.length === 0) return
     const { Inheritance } = await import('../context/inheritance.ts')
     this.#context.inheritance = new Inheritance(this.#context)
   }
 
-  /** `openMain` opens the server's port again: another program may have the UDP port with the number that the system chose. */
+  /**
+   * Opens the listeners. `openMain` opens the server's port again, with another number: another program may have the
+   * UDP port with the number that the system chose.
+   */
   async #openDoors(settings: ServerSettings, openMain: () => Listening, triesLeft: number): Promise<void> {
     const context = this.#context
     const { port } = this
@@ -285,7 +290,7 @@ export class Listeners {
     }
   }
 
-  /** Returns the choice of ALPN. `undefined` for none, which means HTTP/1.1. */
+  /** Returns the protocol to choose with ALPN. `undefined`: none, which means HTTP/1.1. */
   #chooseProtocol(offered: readonly string[]): string | undefined {
     const { parts } = this.#context
     if (parts.protocol(() => true) === undefined) return undefined
@@ -293,7 +298,7 @@ export class Listeners {
     return chosen?.name ?? (offered.includes(HTTP1) ? HTTP1 : undefined)
   }
 
-  /** Passes TLS for a tunnel on unchanged, and ends the rest here. */
+  /** Passes TLS for a TLS tunnel on unchanged, and ends all other TLS here. */
   #acceptTls(
     socket: Socket,
     entrance: Entrance,
@@ -308,14 +313,20 @@ export class Listeners {
     })
   }
 
-  /** The owner of the host decides about its DNS: the clients of its tunnel learn that it leads somewhere else. */
+  /**
+   * Tells the clients of the host's tunnel that its DNS points to another server: the owner of the host can change
+   * that.
+   */
   #tellClients(host: string, error: TunnelError): void {
     if (error.code !== 'HOST_NOT_POINTED_HERE') return
     for (const { tunnel, client, hostNames } of this.#context.tunnels.hostNames.ownerOf(host)?.members ?? [])
       if (hostNames.includes(host)) client?.hostTroubled?.(tunnel, host, error)
   }
 
-  /** Clients are asked at the control host, visitors for a guard of their tunnel. */
+  /**
+   * Returns the request for a certificate: clients are asked on the control host, visitors if a guard of their tunnel
+   * wants it.
+   */
   #askingFor(name: string, control: Asking | undefined): Asking | undefined {
     const destination = name === '' ? undefined : this.#context.destinationOf(name)
     if (destination === undefined || destination.kind === 'control') return control
@@ -356,14 +367,17 @@ export class Listeners {
 /** The ALPN name of HTTP/1.1 connections. */
 const HTTP1 = 'http/1.1'
 
-/** The beginning of a request, in the clear. */
+/** The beginning of a plain HTTP request. */
 const REQUEST = /^[A-Z]{3,20} \/\S* HTTP\/1\./
 const USE_HTTPS_TEXT = 'This is an HTTPS port, and a plain HTTP request came: use https://.\n'
 const USE_HTTPS = Buffer.from(
   `HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain\r\nContent-Length: ${USE_HTTPS_TEXT.length}\r\nConnection: close\r\n\r\n${USE_HTTPS_TEXT}`,
 )
 
-/** Whether the first bytes of a TLS connection decide how it goes on: they cannot be read behind Bun's own TLS. */
+/**
+ * Whether the server must read the first bytes of a TLS connection to decide how it continues. Bun's own TLS does not
+ * show them.
+ */
 export function readsHellos({ isTls, certificates, ...settings }: ServerSettings): boolean {
   const { sharesTlsPort, acceptsProxyProtocol, clientCa, guarding, guards } = settings
   if (!isTls) return false
@@ -372,7 +386,7 @@ export function readsHellos({ isTls, certificates, ...settings }: ServerSettings
   return certificates !== undefined || sharesTlsPort || acceptsProxyProtocol || asksCertificates
 }
 
-/** Runs `make`, which fails for the certificate alone. */
+/** Runs `make`, whose only possible error is the certificate. */
 async function secured<Result>(
   { cert, key }: ServerTls,
   make: () => Result | Promise<Result>,
@@ -381,7 +395,7 @@ async function secured<Result>(
     return await make()
   } catch (cause) {
     if (cause instanceof TunnelError) throw cause
-    if (isAboutCiphers(cause)) throw new TunnelError('OPTION_INVALID', CIPHERS_INVALID, { cause })
+    if (isAboutCiphers(cause)) throw optionInvalid(CIPHERS_INVALID, { cause })
     throw new TunnelError('TLS_INVALID', pairFault(cert, key), { cause })
   }
 }
@@ -404,18 +418,18 @@ function listenError(
   }
   if (code === 'EACCES') {
     const text = `This user may not listen on port ${port}. ${lowPortAdvice(process.execPath)}`
-    return new TunnelError('OPTION_INVALID', text, { cause })
+    return optionInvalid(text, { cause })
   }
-  if (isAboutCiphers(cause)) return new TunnelError('OPTION_INVALID', CIPHERS_INVALID, { cause })
+  if (isAboutCiphers(cause)) return optionInvalid(CIPHERS_INVALID, { cause })
   if (/TLS|SSL|PEM|KEY|CERT|BoringSSL/i.test(`${code} ${String(cause)}`))
     return new TunnelError('TLS_INVALID', certificate && pairFault(certificate.cert, certificate.key), {
       cause,
     })
   const text = `Cannot listen on ${hostname}:${port}: ${whyNotThere(code, hostname)}. Give an address of this machine, or 0.0.0.0 for all.`
-  return new TunnelError('OPTION_INVALID', text, { cause })
+  return optionInvalid(text, { cause })
 }
 
-/** Returns why a name has no address; Bun 1.4.5 gives no code for it. */
+/** Returns why an address cannot be listened on; Bun 1.4.5 gives no code for an unknown name. */
 function whyNotThere(code: string, hostname: string): string {
   if (code === '' || code === 'ENOTFOUND')
     return isIP(hostname) === 0 ? 'no address is known for this name' : 'the system gives no reason'

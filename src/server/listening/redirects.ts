@@ -1,4 +1,4 @@
-// The port for plain HTTP next to https: responds to checks of a certificate authority, and redirects every other request to https.
+// The port for plain HTTP: responds to checks of a certificate authority, and redirects every other request to HTTPS.
 
 import type { Branding } from '../../branding.ts'
 import { HTTP_CHALLENGE_PATH } from '../../certificates.ts'
@@ -7,7 +7,7 @@ import { type Arrival, refusal } from '../contracts/front.ts'
 import { DEAD_EXCHANGE, type Exchange, type Upstream, type Visit } from '../contracts/upstream.ts'
 import { type RequestHost, RoutedRequest, type VisitorRouter } from '../routing/routed-request.ts'
 
-/** A pattern for base64url (RFC 8555 section 8.1). */
+/** A token in base64url (RFC 8555 section 8.1). */
 const TOKEN = /^[\w-]{1,512}$/
 
 export class Redirects implements VisitorRouter, Upstream {
@@ -17,7 +17,6 @@ export class Redirects implements VisitorRouter, Upstream {
   readonly #books: RequestHost
   readonly #httpsPort: () => number
 
-  /** Makes the front. `httpsPort` returns the port of the server. */
   constructor(context: ServerContext, books: RequestHost, httpsPort: () => number) {
     this.#context = context
     this.#books = books
@@ -33,7 +32,7 @@ export class Redirects implements VisitorRouter, Upstream {
     const request = new RoutedRequest(arrival, this.#books)
     request.route = this.#books.routeSafely(() => {
       const isOurs = this.#context.destinationOf(head.host).kind !== 'unknown' && head.target.startsWith('/')
-      // A redirect to anywhere else would be an open one. A target in absolute form names a host of its own.
+      // A redirect to any other host would be an open redirect. A target in absolute form names its own host.
       return isOurs || this.#proofFor(head.target) !== undefined
         ? { kind: 'upstream', upstream: this }
         : refusal('HOST_UNKNOWN')
@@ -53,7 +52,7 @@ export class Redirects implements VisitorRouter, Upstream {
       else answer(visit, 200, '', proof)
     }
     if (body === 'none') return { ...DEAD_EXCHANGE, bodyEnded: send }
-    // A body is not waited for.
+    // The redirect does not wait for the body.
     send()
     return DEAD_EXCHANGE
   }
@@ -64,7 +63,7 @@ export class Redirects implements VisitorRouter, Upstream {
     return TOKEN.test(token) ? this.#context.settings.challenges?.httpAnswer(token) : undefined
   }
 
-  /** Redirects with 308: the method and the body stay (RFC 9110 section 15.4.9). */
+  /** Redirects with 308, which keeps method and body (RFC 9110 section 15.4.9). */
   #redirect(visit: Visit, url: string): void {
     answer(visit, 308, `Location: ${url}\r\n`, `This server speaks https: ${url}\n`)
   }

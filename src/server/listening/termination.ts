@@ -15,7 +15,7 @@ import { selfSigned } from '../../x509/self-signed.ts'
 import type { Asking } from '../contracts/guarding.ts'
 import type { Hello } from '../fronts/hello.ts'
 
-/** The source of certificates, and of those for an authority that checks a name. */
+/** The source of certificates: those of names, and those with which an authority checks a name. */
 export interface CertificateSource {
   readonly certificates: Certificates
   readonly challenges: ChallengeResponses | undefined
@@ -24,16 +24,17 @@ export interface CertificateSource {
 export interface TerminationHost extends CertificateSource {
   readonly options: ContextOptions
   /**
-   * Returns the authorities whose certificates the far side is asked for; the same object as long as nothing changes.
-   * `undefined`: for none.
+   * Returns the authorities whose certificates the visitor or client is asked for; the same object while nothing
+   * changes.
+   * `undefined`: none is requested.
    */
   askingFor(name: string): Asking | undefined
-  /** Returns the choice of ALPN. `undefined` for none. */
+  /** Returns the protocol to choose with ALPN. `undefined` for none. */
   chooseProtocol(offered: readonly string[]): string | undefined
-  /** A visitor's handshake shows this certificate for `name`. */
+  /** Called when a handshake uses this certificate for `name`. */
   found(name: string, certificate: Certificate): void
   failed(error: TunnelError): void
-  /** The reason why a name that a visitor asked for has no certificate. */
+  /** Called when a visitor asked for a name without a certificate, with the reason. */
   troubled(name: string, error: TunnelError): void
 }
 
@@ -44,7 +45,7 @@ type Accept = (socket: Socket) => SocketHandler
 export class TlsTermination {
   readonly #host: TerminationHost
   readonly #contexts: SecureContexts
-  /** The contexts that ask for a certificate, gone with the request. */
+  /** The TLS contexts that ask for a certificate. They are freed with the request object. */
   readonly #asking = new WeakMap<Asking, SecureContexts>()
 
   constructor(host: TerminationHost) {
@@ -65,15 +66,15 @@ export class TlsTermination {
       if (found instanceof Promise) return this.#later(found, hello, accept)
       return found && this.#handshake(found, hello, accept)
     } catch (error) {
-      // `find` is code of the caller, or the certificate cannot be used.
+      // `find` is the caller's code and may throw, or the certificate is unusable.
       this.#failed(error)
       return Promise.reject(error)
     }
   }
 
   /**
-   * Checks the runtime, once before a server depends on it. Rejects with `RUNTIME_UNSUPPORTED` when it cannot begin TLS on a
-   * connection whose first bytes were read.
+   * Checks the runtime before the server depends on it. Rejects with `RUNTIME_UNSUPPORTED` if the runtime cannot
+   * begin TLS on a connection whose first bytes were read.
    */
   static async check(): Promise<void> {
     const certificate = selfSigned('localhost', Date.now())
@@ -82,7 +83,7 @@ export class TlsTermination {
       throw new TunnelError('RUNTIME_UNSUPPORTED', `${UNSUPPORTED} What happened: ${fault}.`)
   }
 
-  /** Makes its TLS context now. Throws `TLS_INVALID`. */
+  /** Makes the TLS context of a certificate now. Throws `TLS_INVALID`. */
   check(certificate: Certificate): void {
     this.#contexts.of(certificate)
     this.#contextsFor(this.#host.askingFor('')).of(certificate)
@@ -97,7 +98,7 @@ export class TlsTermination {
     try {
       certificate = await found
     } catch (error) {
-      // An error with a code was reported by the code that rejected.
+      // An error with a code was already reported by its source.
       if (error instanceof TunnelError) this.#host.troubled(hello.name, error)
       else this.#failed(error)
       throw error
@@ -110,7 +111,7 @@ export class TlsTermination {
     }
   }
 
-  /** Throws `TLS_INVALID`. */
+  /** Begins the handshake. Throws `TLS_INVALID`. */
   #handshake(certificate: Certificate, { name, protocols }: Hello, accept: Accept): ServerHandshake {
     const asking = this.#host.askingFor(name)
     const { context } = this.#contextsFor(asking).of(certificate)
@@ -147,12 +148,12 @@ export class TlsTermination {
   }
 }
 
-/** An authority that checks a name offers nothing else (RFC 8737, 3). */
+/** Whether an authority checks a name: then it offers nothing else (RFC 8737 section 3). */
 function isChallenge({ protocols }: Hello): boolean {
   return protocols.length === 1 && protocols[0] === TLS_CHALLENGE_PROTOCOL
 }
 
-/** The handshake was the response. */
+/** Closes a connection whose purpose was the handshake. */
 function closeAtOnce(socket: Socket): SocketHandler {
   socket.end()
   return { received() {}, drained() {}, ended() {}, closed() {} }

@@ -1,4 +1,4 @@
-// The services of the server for its clients: checks who may connect and what they may claim, and reports it.
+// Serves clients: checks who may connect and what they may have, and reports it.
 
 import type { ErrorCode } from '../../errors.ts'
 import { eventLoop } from '../../event-loop.ts'
@@ -23,7 +23,7 @@ import { StreamsConnection } from './streams-connection.ts'
 import type { StreamsHost } from './streams-tunnels.ts'
 import type { Applicant } from './upgrade.ts'
 
-/** A timer may fire before the clock of `Date.now()` is there. */
+/** A timer may fire up to this many milliseconds before `Date.now()` reaches its time. */
 const CLOCK_STEP_MS = 20
 
 export interface Addresses {
@@ -36,7 +36,7 @@ export class ClientRegistry implements StreamsHost {
   readonly tokenThrottle: TokenThrottle
   readonly clients: Set<ClientConnection> = new Set()
   #lastNumber = 0
-  /** The callbacks for the end of tokens, by client and token: few tokens end. */
+  /** The functions that end the watch for a token's expiry, by client and token. */
   readonly #ends = new Map<ClientConnection, Map<string, () => void>>()
   readonly #admission: Admission
   readonly #ports: PublicPorts
@@ -61,7 +61,7 @@ export class ClientRegistry implements StreamsHost {
 
   // ── Connections ────────────────────────────────────────────────────────────────────────────────────────────
 
-  /** Returns why one more client of this rule and address may not connect. `undefined` if it may. */
+  /** Returns why a client with this rule and address may not connect. `undefined` if it may. */
   refusalOfClient(rule: Rule, address: string): ErrorCode | undefined {
     if (!this.server.isRunning) return 'SERVER_DRAINING'
     const code = this.server.parts.judge(address)
@@ -70,7 +70,7 @@ export class ClientRegistry implements StreamsHost {
     return holder.hasRoomFor('clients') && this.#ports.hasRoomFor(holder) ? undefined : 'CLIENT_LIMIT'
   }
 
-  /** Makes the socket a client's connection, with what its token opens. */
+  /** Makes the socket a client's connection, with the rights of its token. */
   adopt(socket: Socket, applicant: Applicant, rule: Rule): SocketHandler {
     const { wire, remoteAddress, agent } = applicant
     const other = wire === 'json' ? this.server.parts.adopt : undefined
@@ -181,7 +181,7 @@ export class ClientRegistry implements StreamsHost {
     const { name, hostNames, isEnd } = tunnel
     const { wire, remoteAddress } = client
     this.#endWith(client, rule)
-    // Before what waits goes on.
+    // Comes before requests that waited continue.
     if (tunnel.kind === 'http')
       this.server.parts.registered(tunnel, { rule, address: remoteAddress, inbox, wishes })
     this.#startupHold.arrived(name)

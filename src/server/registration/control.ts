@@ -1,4 +1,5 @@
-// The control host: where clients connect, and the server's own small pages. No tunnel's host ever comes here.
+// The control host: where clients connect, and the server's own small pages. Requests for tunnel hosts never come
+// here.
 
 import type { Branding } from '../../branding.ts'
 import type { ErrorCode } from '../../errors.ts'
@@ -18,7 +19,7 @@ import type { ClientRegistry } from './client-registry.ts'
 import type { SessionLinks } from './links.ts'
 import { type Applicant, upgradeRoute } from './upgrade.ts'
 
-/** Tells a control connection from a request for a page, and refuses what is neither. */
+/** Routes control connections and requests for pages, and refuses all others. */
 export function controlRoute(arrival: Arrival, host: ControlHost): Route {
   const { head } = arrival
   if (head.upgrade === LINK_PROTOCOL) return linkRoute(head, host)
@@ -26,7 +27,7 @@ export function controlRoute(arrival: Arrival, host: ControlHost): Route {
   return { kind: 'upstream', upstream: new Pages(host) }
 }
 
-/** Routes a link: raw bytes from here on, for a session that its secret names. */
+/** Routes a link: after the response, raw bytes for the session that its secret names. */
 function linkRoute(head: RequestHead, host: ControlHost): Route {
   if (head.method !== 'GET' || head.body !== 'none') return refusal('BAD_REQUEST')
   const [, secret = '', number = ''] =
@@ -47,13 +48,16 @@ const LINK_ANSWER = Buffer.from(
   `HTTP/1.1 101 Switching Protocols\r\nUpgrade: ${LINK_PROTOCOL}\r\nConnection: Upgrade\r\n\r\n`,
 )
 
-/** Returns the part of a path below `basePath`. A path that is not below it is unchanged: a proxy may have removed the base path. */
+/**
+ * Returns the path below `basePath`. A path that is not below it is unchanged, because a proxy may have removed the
+ * base path.
+ */
 export function pathBelow(basePath: string, path: string): string {
   if (path === basePath) return '/'
   return path.startsWith(`${basePath}/`) ? path.slice(basePath.length) : path
 }
 
-/** The upstream of health and certificate checks, which responds at once. */
+/** An upstream that responds at once, for health and certificate checks. */
 class Pages implements Upstream {
   readonly wire = 'streams'
   readonly inFlight = 0
@@ -78,7 +82,7 @@ class Pages implements Upstream {
     return { ...DEAD_EXCHANGE, bodyEnded: () => answer(visit, page) }
   }
 
-  /** The page for a person who opens the server's address in a browser. */
+  /** Returns the page for a person who opens the server's address in a browser. */
   #home(host: string): Page {
     const { branding, isOpen, version } = this.#host
     const who = branding?.name === undefined ? 'It' : `${branding.name} runs it. It`
@@ -120,7 +124,7 @@ interface Page {
   readonly status: number
   readonly type: string
   readonly body: string
-  /** Further lines of the head. */
+  /** Further header lines of the response. */
   readonly lines?: string
 }
 
@@ -159,17 +163,17 @@ export class ControlHost {
     return this.#context.settings.basePath
   }
 
-  /** No client needs a token. */
+  /** Whether clients need no token. */
   get isOpen(): boolean {
     return this.#context.settings.policy.isOpen
   }
 
-  /** Whether forwarding headers from this address are believed. */
+  /** Whether forwarding headers from this address are trusted. */
   isTrusted(address: string): boolean {
     return this.#context.isTrusted(address)
   }
 
-  /** Why one more client of this rule and address may not connect; `undefined`: it may. */
+  /** Returns why a client with this rule and address may not connect. `undefined` if it may. */
   clientRefusal(rule: Rule, address: string): ErrorCode | undefined {
     return this.#clients.refusalOfClient(rule, address)
   }
@@ -179,12 +183,11 @@ export class ControlHost {
     this.#context.emit('refused', { remoteAddress, wire, code })
   }
 
-  /** Clients may agree on no subprotocol. */
+  /** Whether clients without a WebSocket subprotocol are accepted. */
   get hasJsonWire(): boolean {
     return this.#context.parts.adopt !== undefined
   }
 
-  /** Takes a control connection over. */
   adopt(socket: Socket, applicant: Applicant, rule: Rule): SocketHandler {
     return this.#clients.adopt(socket, applicant, rule)
   }
@@ -193,7 +196,7 @@ export class ControlHost {
     return this.#clients.linkRegistry.find(secret)
   }
 
-  /** Whether a certificate for this host should be had: the domains themselves and live tunnels. */
+  /** Whether a host should have a certificate: the server's domains, and hosts of live tunnels. */
   isKnownHost(host: string): boolean {
     return this.#context.isKnownHost(host)
   }

@@ -1,4 +1,4 @@
-// Links that clients opened next to their carriers, before and while their sessions use them.
+// The links that clients opened in addition to their carriers, before and while their sessions use them.
 
 import { createHash, randomBytes } from 'node:crypto'
 import { Link } from '../../session/link.ts'
@@ -6,10 +6,10 @@ import type { Session } from '../../session/session.ts'
 import type { Socket, SocketHandler } from '../../socket.ts'
 import type { Clock, Deadline } from '../contracts/clock.ts'
 
-/** The time in milliseconds for the client to say that it has the response. */
+/** The time in milliseconds for the client to confirm that it has the response. */
 const ANNOUNCE_MS = 10_000
 
-/** Counts the links of a session where they are bounded together with those of others. */
+/** Counts the links of a session where a limit is shared with other sessions. */
 export interface LinkBudget {
   hasRoom(): boolean
   opened(): void
@@ -18,7 +18,6 @@ export interface LinkBudget {
 
 const UNBOUNDED: LinkBudget = { hasRoom: () => true, opened() {}, closed() {} }
 
-/** Finds the session that a link is for. */
 export class LinkRegistry {
   readonly #byHash = new Map<string, SessionLinks>()
 
@@ -32,7 +31,7 @@ export class LinkRegistry {
     return links
   }
 
-  /** Finds the links of a secret by its hash, so that the time says nothing about other secrets. */
+  /** Finds the links of a secret by its hash, so that the time of the search says nothing about other secrets. */
   find(secret: string): SessionLinks | undefined {
     return this.#byHash.get(hashOf(secret))
   }
@@ -55,7 +54,6 @@ export class SessionLinks {
     this.#closed = closed
   }
 
-  /** Links that are open, announced or not. */
   get count(): number {
     return this.#count
   }
@@ -82,14 +80,17 @@ export class SessionLinks {
     return {
       ...link.socketHandler,
       closed: error => {
-        // The number may belong to a later link by now.
+        // A later link may have the same number by now.
         if (this.#announced.get(number) === waiting) this.#forget(number)
         link.socketHandler.closed(error)
       },
     }
   }
 
-  /** The client has the response: both sides may send on it. `use`: whether it can be used. */
+  /**
+   * Called when the client has the response: both sides may now send on the link. `use` returns whether it can be
+   * used.
+   */
   linked(number: number, use: (link: Link) => boolean = () => true): void {
     const waiting = this.#announced.get(number)
     if (waiting === undefined) return
@@ -98,7 +99,10 @@ export class SessionLinks {
     else waiting.link.close()
   }
 
-  /** The client puts nothing more on it, and would close it. Its server does, which knows when it is not in use. */
+  /**
+   * Called when the client will put nothing more on the link and wants it closed. The server closes it, because it
+   * knows when the link is not in use.
+   */
   retired(number: number): void {
     this.#session.links.get(number)?.closeWhenIdle()
   }

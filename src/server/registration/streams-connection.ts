@@ -1,7 +1,7 @@
-// One client on the streams wire: its session, the tunnels it registered, what it wants to hear.
+// One client on the streams wire: its session, its tunnels, and the reports that it wants.
 
 import { deferred } from '../../deferred.ts'
-import type { ErrorCode, TunnelError } from '../../errors.ts'
+import { type ErrorCode, errorOf, type TunnelError } from '../../errors.ts'
 import { eventLoop } from '../../event-loop.ts'
 import type { Carrier, CarrierHandler } from '../../session/carrier.ts'
 import { Session } from '../../session/session.ts'
@@ -18,11 +18,17 @@ import { StreamsReports } from './streams-reports.ts'
 import { type StreamsHost, StreamsTunnels, type TunnelsOwner } from './streams-tunnels.ts'
 import { StreamsUpstreams } from './streams-upstreams.ts'
 
-/** A client that brings no link is asked again after this long: it may have been refused one, or have had enough. */
+/**
+ * The time in milliseconds before a client that brought no link is asked again. It may have been refused one, or have
+ * enough.
+ */
 const LINK_WISH_MS = 5_000
-/** Changes of reports, health and guards a second: each has requests routed again. An honest client makes one now and then. */
+/**
+ * The number of changes of reports, health and guards per second. Each change routes requests again, and an honest
+ * client makes few.
+ */
 const MAX_CHANGES_PER_SECOND = 50
-/** The further changes for each of its tunnels: all of them may change at once, and change back. */
+/** The additional changes per second for each tunnel: all tunnels of a client may change at once, and change back. */
 const CHANGES_OF_A_TUNNEL = 2
 
 export class StreamsConnection implements TunnelsOwner {
@@ -33,9 +39,8 @@ export class StreamsConnection implements TunnelsOwner {
   readonly connectedAtMs: number = Date.now()
   dueTick = 0
   readonly #host: StreamsHost
-  /** The rule of the connection's token. */
   #rule: Rule
-  /** The counts of its owner, such as bytes that wait for the client. */
+  /** What the connection uses of its owner's quota, such as bytes that wait for the client. */
   readonly use: ClientUse
   readonly reports: StreamsReports
   readonly #session: Session
@@ -43,7 +48,7 @@ export class StreamsConnection implements TunnelsOwner {
   readonly #registering: StreamsRegistering
   readonly #links: SessionLinks
   readonly #lanes: SessionLanes | undefined
-  /** The time when a link was requested that has not come yet. */
+  /** The time of the last request for a link that has not arrived. */
   #linkWantedAt = Number.NEGATIVE_INFINITY
   readonly #changes = new Tolerance(MAX_CHANGES_PER_SECOND)
 
@@ -120,11 +125,11 @@ export class StreamsConnection implements TunnelsOwner {
     return this.#session.carrierHandler
   }
 
-  /** Called when nothing was registered in time. */
+  /** Called when the client registered nothing in time. */
   expired(): void {
     if (this.#tunnels.size > 0) return
     const { limits, deadlines } = this.#host.server
-    // The client asked in time, and waits for the response.
+    // The client did register, and waits for the result.
     if (this.#registering.count > 0) deadlines.arm(this, limits.registerTimeoutMs)
     else this.#session.close('REGISTER_TIMEOUT')
   }
@@ -203,7 +208,7 @@ export class StreamsConnection implements TunnelsOwner {
     return isTolerated
   }
 
-  /** Asks for a link for bulk; not again within a while, unless one came. */
+  /** Asks the client for a link for large transfers, unless it was asked a short time ago without result. */
   #wantLink(): void {
     const now = eventLoop.now()
     if (this.#host.server.limits.maxLinks === 0 || now - this.#linkWantedAt < LINK_WISH_MS) return
@@ -212,7 +217,7 @@ export class StreamsConnection implements TunnelsOwner {
   }
 
   broke(cause: unknown): void {
-    this.#host.server.failed(cause instanceof Error ? cause : new Error(String(cause)))
+    this.#host.server.failed(errorOf(cause))
     this.close('INTERNAL')
   }
 

@@ -1,4 +1,5 @@
-// Registrations of one client on the streams wire until they are granted or refused: a token, a guard and a port may take a moment each.
+// Registrations of one client on the streams wire, from the request to the grant or refusal. Checking a token, making
+// a guard and opening a port may each take a while.
 
 import { type ErrorCode, TunnelError } from '../../errors.ts'
 import type { Register } from '../../wire/control.ts'
@@ -15,9 +16,9 @@ export class StreamsRegistering {
   readonly #tunnels: StreamsTunnels
   /** The number of registrations whose port is being opened, whose guard is being made, or whose token waits. */
   count = 0
-  /** The callbacks that end the wait of a token that is not checked yet. */
+  /** The functions that end the wait of registrations whose token is not checked yet. */
   readonly #waits = new Map<Register, () => void>()
-  /** The number of registrations refused for their own token. */
+  /** The number of registrations that were refused because of a token of their own. */
   #refusedTokens = 0
 
   constructor(host: StreamsHost, owner: TunnelsOwner, tunnels: StreamsTunnels) {
@@ -70,7 +71,7 @@ export class StreamsRegistering {
       if (this.#owner.isClosed)
         return made instanceof TunnelError ? undefined : this.#host.server.tunnels.guards.close(made)
       if (made instanceof TunnelError) return this.#refuse(message, made.code, made.message, rule)
-      // Made in a moment, in which the server may have reloaded.
+      // Making the guard took a while, in which the server may have reloaded.
       const ruleNow = rule.in(this.#host.server.settings.policy)
       if (ruleNow === undefined) return this.#answer(message, 'TOKEN_REFUSED', rule)
       this.#registerWith(ruleNow, message, made)
@@ -84,7 +85,7 @@ export class StreamsRegistering {
     this.count++
     const answered = claimed.then(member => {
       this.count--
-      // The client may have left, or the server may have reloaded, before the port was open.
+      // While the port was opened, the client may have left, or the server may have reloaded.
       if (this.#owner.isClosed) return typeof member === 'string' ? undefined : member.lapse()
       const ruleNow = rule.in(this.#host.server.settings.policy)
       if (typeof member === 'string') return this.#answer(message, member, rule)

@@ -1,4 +1,4 @@
-// The reports for a client on the streams wire: requests and raw visitors of its tunnels, one by one or by their number.
+// The reports for a client on the streams wire: requests and raw visitors of its tunnels, one by one or as counts.
 
 import type { ExchangeCounts } from '../../accelerator.ts'
 import type { ErrorCode } from '../../errors.ts'
@@ -10,19 +10,19 @@ import type { StreamsServer } from '../contracts/streams-context.ts'
 import { isFailure, Reports } from '../routing/reports.ts'
 import type { Tunnel } from '../tunnels/tunnel.ts'
 
-/** The mark of a request that is counted, and not reported by itself. */
+/** The number that marks a request as counted, without a report of its own. */
 const COUNTED = -1
 
-/** Reports may take this much of `maxCarrierBacklogBytes`: the rest is for what has to reach the client. */
+/** The part of `maxCarrierBacklogBytes` that reports may use. The rest is for messages that the client must get. */
 const REPORTS_PART = 1 / 4
 
-/** The minimum wait in milliseconds that is worth a report: a shorter one is the way through the server. */
+/** The shortest wait in milliseconds that is reported. Less is the ordinary time in the server. */
 const MIN_WAIT_MS = 1
 
 export class StreamsReports implements ClientReports {
   readonly #session: Session
   readonly #server: StreamsServer
-  /** The numbers of its tunnels: asked for each report, and a client may have thousands. */
+  /** The numbers of the client's tunnels. Each report needs one, and a client may have thousands. */
   readonly #numbers = new Map<Tunnel, number>()
   readonly #reports: Reports
   isWatching = false
@@ -39,7 +39,7 @@ export class StreamsReports implements ClientReports {
     )
   }
 
-  /** The client wants reports, or wants none. `rate`: see `reportRate`. `false`: it said so before. */
+  /** Starts or stops reports for the client. `rate`: see `reportRate`. Returns `false` if nothing changes. */
   watch(isWatching: boolean, rate: number): boolean {
     if (isWatching === this.isWatching && rate === this.reportRate) return false
     const { deadlines } = this.#server
@@ -55,17 +55,16 @@ export class StreamsReports implements ClientReports {
     this.#numbers.set(tunnel, number)
   }
 
-  /** Forgets a tunnel that the client has no longer, or not under this number. */
+  /** Forgets a tunnel that the client lost, or has under another number. */
   remove(tunnel: Tunnel, number: number): void {
     if (this.#numbers.get(tunnel) === number) this.#numbers.delete(tunnel)
   }
 
-  /** Sends what is counted and not sent yet. */
+  /** Sends the counts that were not sent yet. */
   flush(): void {
     this.#reports.flush()
   }
 
-  /** The client is gone. */
   close(): void {
     this.#server.deadlines.forget(this.#reports)
     this.#numbers.clear()
@@ -79,7 +78,7 @@ export class StreamsReports implements ClientReports {
 
   begun(tunnel: Tunnel, { host, method, target }: Asked, by?: AskedBy): number {
     if (!this.isWatching) return 0
-    // A client that reads nothing must not be cut because visitors ask much.
+    // Reports are dropped for a client that does not read: visitors' requests must not get it cut.
     if (this.isBehind && this.reportRate === 0) return 0
     if (!this.#reports.take() || this.isBehind) {
       this.#reports.began()

@@ -1,4 +1,4 @@
-// The tunnels that one client holds on the streams wire: granted, changed, revoked, released.
+// The tunnels of one client on the streams wire: granted, changed, revoked, released.
 
 import { type ErrorCode, TunnelError } from '../../errors.ts'
 import type {
@@ -24,38 +24,36 @@ import type { LinkRegistry } from './links.ts'
 import type { StreamsReports } from './streams-reports.ts'
 import type { StreamsUpstreams } from './streams-upstreams.ts'
 
-/** Further requests of a client on the streams wire. */
+/** The operations of the server that only clients on the streams wire use. */
 export interface StreamsHost extends ClientHost {
   readonly linkRegistry: LinkRegistry
   readonly tokenThrottle: TokenThrottle
-  /** Whether one more link of it leaves enough descriptors for others. */
+  /** Whether one more link of this owner leaves enough descriptors for others. */
   hasRoomForLink(holder: QuotaOwner): boolean
-  /** Takes what a client asks for, within what its token opens; or says with a code why not. */
+  /** Claims a tunnel within the rights of the token. Returns a code if it is refused. */
   claim(wish: Register, claiming: Claiming): Member | ErrorCode | Promise<Member | ErrorCode>
 }
 
 export interface TunnelsOwner extends ClientConnection, Deadline {
   readonly isClosed: boolean
-  /** The rule of the connection's token. */
   readonly rule: Rule
   readonly reports: StreamsReports
   /** The secret of the client's links. `undefined` if it may have none. */
   readonly linkSecret: string | undefined
   send(message: Parameters<typeof encodeControl>[0]): void
-  /** Reports an error where no session catches it. */
+  /** Reports an error that no session catches. */
   broke(cause: unknown): void
 }
 
 interface Held {
   readonly member: Member
   readonly upstream: TunnelUpstream
-  /** The rule of the token at the time of the grant. */
+  /** The rule of the token when the tunnel was granted. */
   rule: Rule
-  /** The URL that the client knows. */
   url: string
 }
 
-/** The time in milliseconds between reports of trouble with the same host. */
+/** The time in milliseconds between two reports of trouble with the same host. */
 const TELL_AGAIN_MS = 60_000
 
 export class StreamsTunnels {
@@ -87,7 +85,7 @@ export class StreamsTunnels {
     owner.send(grantOf(message, member, number, url, owner.linkSecret))
     member.isWildcard = message.wildcard === true
     member.label = message.poolLabel
-    // More would be kept and never be used.
+    // More hosts than this would be stored and never used.
     member.hosts = (message.hosts ?? []).slice(0, host.server.limits.maxHostsBelow)
     member.attach(upstream, owner)
     host.registered(owner, tunnel, rule, message)
@@ -106,13 +104,13 @@ export class StreamsTunnels {
     })
   }
 
-  /** Connections came to the client's end of a private service. */
+  /** Asks the client for streams, for connections to its end of a private service. */
   dial({ tunnel, count }: Dial): void {
     const member = this.#held.get(tunnel)?.member
     if (member?.tunnel.isEnd) this.#host.server.parts.connecting?.dial(member, count)
   }
 
-  /** The client says whether its app responds. `false`: it said so before. */
+  /** Called when the client says whether its app responds. Returns `false` if nothing changes. */
   health(number: number, isHealthy: boolean): boolean {
     const member = this.#held.get(number)?.member
     if (member === undefined || member.isHealthy === isHealthy) return false
@@ -120,14 +118,14 @@ export class StreamsTunnels {
     return true
   }
 
-  /** The client's reports have begun or ended: requests may take another way. */
+  /** Called when reports to the client started or stopped, which decides whether requests may use a lane. */
   routesChanged(): void {
     this.#host.server.tunnels.lanes.recall([...this.#held.values()].map(({ member }) => member.tunnel))
   }
 
   /**
-   * The server works by other settings: what the connection could not ask for any more, it does not keep either. `rule`: what
-   * the token of the connection opens now.
+   * Called after a reload: revokes what the new settings would not grant. `rule`: the current rights of the
+   * connection's token.
    */
   reloaded(rule: Rule | undefined): void {
     const { remoteAddress } = this.#owner
@@ -155,7 +153,7 @@ export class StreamsTunnels {
     const now = performance.now()
     const told = toldAt.get(host)
     if (told !== undefined && now - told < TELL_AGAIN_MS) return
-    // No more hosts than it has now, however often they change.
+    // Remembers only current hosts, however often they change.
     for (const one of toldAt.keys()) if (!hostNames.includes(one)) toldAt.delete(one)
     toldAt.set(host, now)
     this.#owner.send({ type: 'host-troubled', tunnel: number, code, message })
@@ -173,8 +171,9 @@ export class StreamsTunnels {
     this.#forget(number, member.tunnel)
     this.#owner.send({ type: 'revoked', tunnel: number, code, message: new TunnelError(code).message })
     if (member.upstream === upstream) member.remove(code)
-    // Requests in progress for a name that is no longer allowed still get their responses.
-    if (code === 'TOKEN_REFUSED' || code === 'TOKEN_EXPIRED' || code === 'BLOCKED') upstream.stop?.()
+    // Requests in progress still get their responses, even if the name is no longer allowed. Connections to private services end.
+    if (code === 'TOKEN_REFUSED' || code === 'TOKEN_EXPIRED' || code === 'BLOCKED' || member.tunnel.isEnd)
+      upstream.stop?.()
     this.#host.released(this.#owner, member.tunnel, code)
   }
 
@@ -199,9 +198,7 @@ export class StreamsTunnels {
     return this.#host.server.tunnels.guards.make(guard, tunnel)
   }
 
-  /**
-   * Replaces the guard of a tunnel, one change after the other: the last one has to be in force at the end.
-   */
+  /** Replaces the guard of a tunnel. Changes run one after the other, so that the last one applies in the end. */
   changeGuard({ tunnel: number, guard }: Guarded): void {
     const before = this.#held.get(number)
     if (before === undefined) return

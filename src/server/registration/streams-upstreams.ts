@@ -1,4 +1,4 @@
-// The upstreams of one client's tunnels on the streams wire: one for each, and one more for each of its routes.
+// The upstreams of one client's tunnels on the streams wire: one for each tunnel, and one for each of its routes.
 
 import type { Session } from '../../session/session.ts'
 import type { Register, RegisterRoute } from '../../wire/control.ts'
@@ -22,8 +22,8 @@ export class StreamsUpstreams {
   }
 
   /**
-   * Makes the upstream of a registration. `isShared`: other clients also have the tunnel. `isShared`: other clients hold the
-   * tunnel as well. Its routes have the numbers behind the tunnel's.
+   * Makes the upstreams of a registration. `isShared`: other clients also have the tunnel. The upstreams of routes
+   * get the numbers after the tunnel's.
    */
   make(message: Register, isShared: boolean): { readonly number: number; readonly upstream: TunnelUpstream } {
     const { routes = [], proxyProtocol } = message
@@ -40,7 +40,10 @@ export class StreamsUpstreams {
     return { number, upstream: new RoutedUpstream(own, ways) }
   }
 
-  /** Makes one upstream, apart from `make`: it lives as long as its tunnel, and would keep the whole message with it. */
+  /**
+   * Makes one upstream. It is not inside of `make`, where it would keep the whole message in memory as long as its
+   * tunnel.
+   */
   #one(
     tunnel: number,
     { hostHeader, protocol, wishes }: Omit<RegisterRoute, 'path'>,

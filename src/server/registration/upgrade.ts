@@ -1,4 +1,4 @@
-// A request to become a client: its handshake, its token, and whether there is room for it.
+// A request to become a client: the WebSocket handshake, the token, and whether there is room for the client.
 
 import { createHash } from 'node:crypto'
 import type { ErrorCode } from '../../errors.ts'
@@ -13,10 +13,10 @@ const GUID = '258EAFA5-E914-47DA-95CA-C5AB0DC85B11'
 
 /** A connection that asks to become a client's. */
 export interface Applicant {
-  /** The address, as trusted proxies report it. */
+  /** The address of the client, as trusted proxies report it. */
   readonly remoteAddress: string
   readonly wire: 'streams' | 'json'
-  /** The agent that the client names, at most `MAX_AGENT_CHARS`. Empty for none. */
+  /** The program and version that the client reports, at most `MAX_AGENT_CHARS` long. Empty if it reports none. */
   readonly agent: string
 }
 
@@ -35,7 +35,7 @@ export function upgradeRoute({ head, remoteAddress }: Arrival, host: ControlHost
     host.refused(applicant, code)
     return refusal(code)
   }
-  // Only browsers send Origin: a page must not be able to act as a client from inside its visitor's network.
+  // Only browsers send Origin. A web page must not be able to act as a client from inside of its visitor's network.
   if (head.header('origin') !== undefined) return refuse('ORIGIN_HEADER_REFUSED')
   if (applicant.wire === 'json' && !host.hasJsonWire) return refuse('WIRE_UNSUPPORTED')
   const routeOf = (verdict: Verdict): Route => {

@@ -1,6 +1,5 @@
-// The books of HTTP exchanges: counts them, and reports each one to its client and to the server's listeners.
+// The books of HTTP exchanges: counts them, and reports each one to its client.
 
-import type { ExchangeCounts } from '../../accelerator.ts'
 import { ERRORS, type ErrorCode } from '../../errors.ts'
 import { shownTarget } from '../../guard.ts'
 import type { RequestHead } from '../../http/head.ts'
@@ -8,44 +7,21 @@ import type { ServerContext } from '../context/server-context.ts'
 import type { Asked, ClientReports } from '../contracts/clients.ts'
 import type { Result } from '../contracts/front.ts'
 import type { CopyEnd } from '../contracts/layer.ts'
-import type { TunnelServerEvents } from '../settings/options.ts'
 import type { Member } from '../tunnels/member.ts'
 import type { Tunnel } from '../tunnels/tunnel.ts'
-import { isFailure, Reports } from './reports.ts'
 
-type RequestEvent = TunnelServerEvents['request']
-type Outcome = Pick<RequestEvent, 'status' | 'durationMs' | 'bytes'>
-
+/** The counts of all requests of a server. */
 export class Exchanges {
   readonly #context: ServerContext
-  readonly #reports: Reports
-  /** Whether the server has listeners for requests. */
-  isHeard = false
-  /** Requests in progress, including those to the control host, without those in lanes. */
+  /** The number of requests in progress, including those to the control host, without those in lanes. */
   #count = 0
 
   constructor(context: ServerContext) {
     this.#context = context
-    this.#reports = new Reports(
-      context.deadlines,
-      () => context.settings.reportRate,
-      ({ requests, errors, bytes }) => context.emit('requests', { requests, errors, bytes }),
-    )
-    context.deadlines.watch(this.#reports)
-  }
-
-  /** The server stops: nothing more comes. */
-  flush(): void {
-    this.#reports.flush()
   }
 
   get isIdle(): boolean {
     return this.#count === 0 && this.#context.tunnels.lanes.count === 0
-  }
-
-  /** The number of requests per second that its listeners want reported one by one. */
-  get reportRate(): number {
-    return this.isHeard ? this.#reports.rate || Number.POSITIVE_INFINITY : 0
   }
 
   /** Counts a request, before its destination is known. */
@@ -60,12 +36,12 @@ export class Exchanges {
     counters.pending++
   }
 
-  /** Undoes the count of a request that does not go to a tunnel after all. */
+  /** Undoes the count of a request that leaves for another server or tunnel. */
   left(): void {
     this.#context.counters.pending--
   }
 
-  /** Counts the end of a request; `tunnel` is its destination, if it had one. `tunnel`: where it went, if it did. */
+  /** Counts the end of a request; `tunnel` is its destination, if it had one. */
   ended(tunnel: Tunnel | undefined, bytesIn: number, bytesOut: number): void {
     const { counters } = this.#context
     this.#count--
@@ -74,44 +50,13 @@ export class Exchanges {
     if (tunnel !== undefined) counters.pending--
   }
 
-  /** Counts one open request less, after its events were emitted. */
+  /** Counts one request in progress less, after its events were emitted. */
   fewer(): void {
     this.#context.somethingEnded()
   }
-
-  /** Counts exchanges that have ended and were not reported one by one. */
-  counted(counts: ExchangeCounts): void {
-    if (this.isHeard) this.#reports.counted(counts)
-  }
-
-  /**
-   * Whether the server's listeners get a report of the request that has ended. A request that is not reported has to be
-   * counted.
-   */
-  takeReport(): boolean {
-    return this.#reports.take()
-  }
-
-  /** Counts a request that has ended and was not reported one by one. */
-  count(hasFailed: boolean, bytes: number): void {
-    this.#reports.ended(hasFailed, bytes)
-  }
-
-  report(tunnel: Tunnel, asked: Asked, outcome: Outcome, error?: ErrorCode, reason?: string): void {
-    const { host, method, target } = asked
-    this.#context.emit('request', {
-      subdomain: tunnel.name,
-      ...(tunnel.isWildcard && { host }),
-      method,
-      path: target,
-      ...outcome,
-      ...(error !== undefined && { error }),
-      ...(reason !== undefined && { reason }),
-    })
-  }
 }
 
-/** Returns the milliseconds until now, to the hundredth. */
+/** Returns the milliseconds since `startedAt`, rounded to hundredths. */
 export function msSince(startedAt: number): number {
   return toHundredth(performance.now() - startedAt)
 }
@@ -120,24 +65,26 @@ export function toHundredth(ms: number): number {
   return Math.round(ms * 100) / 100
 }
 
-/** The record of a request. */
 export interface Recorded {
   readonly head: RequestHead
-  /** The address of the visitor, also behind trusted proxies. */
+  /** The address of the visitor, even if trusted proxies are in front of the server. */
   readonly address: string
-  /** On the clock of `performance.now()`. */
+  /** The time of the beginning, on the clock of `performance.now()`. */
   readonly startedAt: number
 }
 
 export class RequestRecord {
-  /** A guard refused the request, or a middleware got this from the app's side. */
+  /** The code of a guard's refusal, or the one that a middleware got from the app's side. */
   code: ErrorCode | undefined
-  /** The reason in detail, from the guard, or from `Visit.fail` of an exchange that middlewares wrap. */
+  /**
+   * More about the reason than the code says: from the guard, or from `Visit.fail` of an exchange that middlewares
+   * wrap.
+   */
   reason: string | undefined
   readonly #request: Recorded
   readonly #books: Exchanges
   #isSent = false
-  /** Where its client gets reports of it, and its number there; 0: the client wants none. */
+  /** The receiver of reports to the client, and the number of the request there; 0 if the client wants none. */
   #reports: ClientReports | undefined
   #report = 0
 
@@ -147,17 +94,15 @@ export class RequestRecord {
     books.begun()
   }
 
-  /** The request counts for a tunnel. */
   routed(): void {
     this.#books.routed()
   }
 
-  /** The request goes to another tunnel or server after all. */
+  /** Called when the request leaves for another tunnel or server. */
   left(): void {
     this.#books.left()
   }
 
-  /** The request is in transit to a client. */
   sent(): void {
     this.#isSent = true
   }
@@ -167,7 +112,7 @@ export class RequestRecord {
     this.#report = this.#begunAt(this.#reports, tunnel)
   }
 
-  /** At the member that had it, it is over: another one gets it. */
+  /** Called when the request failed at one client and goes to another one. */
   failedAt(tunnel: Tunnel, code: ErrorCode): void {
     const durationMs = msSince(this.#request.startedAt)
     this.#reports?.finished(tunnel, this.#report, ERRORS[code].status, durationMs, 0, code)
@@ -182,31 +127,22 @@ export class RequestRecord {
     }
   }
 
-  /** The request became a WebSocket. */
   switched(tunnel: Tunnel): void {
     this.#reports?.switched(tunnel, this.#report)
   }
 
-  // ── It is over ─────────────────────────────────────────────────────────────────────────────────────────────
-
-  /** The report for its client and the server's listeners. */
-  report(tunnel: Tunnel | undefined, { requestBytes, responseBytes, reason }: Result, status: number): void {
+  /** Counts the end, and reports it to its client. */
+  ended(tunnel: Tunnel | undefined, { requestBytes, responseBytes, reason }: Result, status: number): void {
     const { code } = this
-    const books = this.#books
-    books.ended(tunnel, requestBytes, responseBytes)
+    this.#books.ended(tunnel, requestBytes, responseBytes)
     if (tunnel === undefined) return
     if (!this.#isSent && code !== undefined && code !== 'CANCELLED') this.#reportRefusal(tunnel)
-    const { isHeard } = books
-    if (this.#report === 0 && !isHeard) return
-    const isAlone = isHeard && books.takeReport()
-    const durationMs = isAlone || this.#report > 0 ? msSince(this.#request.startedAt) : 0
+    if (this.#report === 0) return
+    const durationMs = msSince(this.#request.startedAt)
     this.#reports?.finished(tunnel, this.#report, status, durationMs, responseBytes, code, reason)
-    const outcome = { status, durationMs, bytes: responseBytes }
-    if (isAlone) books.report(tunnel, this.#asked, outcome, code, reason ?? this.reason)
-    else if (isHeard) books.count(isFailure(status, code), responseBytes)
   }
 
-  /** Reports a request that no client gets to a client of the tunnel; in a pool, to the one that joined first. */
+  /** Reports a refused request to a client of the tunnel; in a pool, to the one that joined first. */
   #reportRefusal(tunnel: Tunnel): void {
     const member = tunnel.members.find(({ client }) => client?.reports.isWatching === true)
     if (member === undefined) return
@@ -226,7 +162,7 @@ export class RequestRecord {
   }
 }
 
-/** Returns the status that a visitor gets when its request fails before there was a response; 0: nothing. */
+/** Returns the status that a visitor gets when its request fails before a response; 0 if it gets none. */
 export function statusOf(code: ErrorCode | undefined): number {
   return code === undefined || code === 'CANCELLED' ? 0 : ERRORS[code].status
 }

@@ -1,5 +1,5 @@
-// Checks each visitor of a tunnel once, with any protocol: a request of any version of HTTP, an upgrade, a raw connection, a
-// UDP flow. `Tunnel.choose` then says which member takes it.
+// Checks each visitor of a tunnel once, whatever its protocol: a request in any version of HTTP, an upgrade, a raw
+// connection, a UDP flow. `Tunnel.choose` then chooses the member.
 
 import type { Branding } from '../../branding.ts'
 import type { ErrorCode } from '../../errors.ts'
@@ -8,24 +8,29 @@ import type { Guarding, Judgement } from '../contracts/guarding.ts'
 import type { LayeredTunnel } from '../contracts/layer.ts'
 import type { Asking } from '../tunnels/pool.ts'
 
-/** The visitor in its form for guards. */
+/** The visitor, in the form that guards get. */
 export interface Visitor extends Asking {
-  /** Whether the visitor used https, also if that ends in front of this server. Default `false`: no request. */
+  /**
+   * Whether the visitor used HTTPS, even if it ended in front of this server. Default `false`, as for visitors
+   * without a request.
+   */
   readonly isSecure?: boolean
-  /** As `Admittance.asked`. */
+  /** The request for a certificate, as `Admittance.asked`. */
   readonly asked?: AskedCertificate | undefined
 }
 
 export interface JudgingServer {
   readonly tunnels: { readonly guards: Guarding }
   readonly settings: { readonly branding: Branding | undefined }
-  /** All of them: as `Part.judge`. */
+  /** The combined members of all parts, as `Part.judge`. */
   readonly parts: { judge(address: string): ErrorCode | undefined }
 }
 
 const UNGUARDED: Judgement = { kind: 'pass', passes: [] }
 
-/** The verdict of the operator, and of the guards of server and tunnel. `undefined` if there are none. */
+/**
+ * Returns the verdict of the operator's bans, and of the guards of server and tunnel. `undefined` if there are none.
+ */
 export function judge(
   server: JudgingServer,
   tunnel: LayeredTunnel,
@@ -48,7 +53,8 @@ export function judgeByGuards(
   const admittance = { kind, tunnel: name, owner, address, isSecure, ...request }
   const judgement = server.tunnels.guards.judge(guard, admittance, wall)
   if (!(judgement instanceof Promise)) return judgement
-  // By then another guard may decide: what the one before let in, this one might not, and would never cut.
+  // The guard may have been replaced during the check. The new guard could never cut a visitor that only the old one
+  // admitted.
   return judgement.then(one =>
     one.kind !== 'pass' || tunnel.guard === guard ? one : (judge(server, tunnel, visitor) ?? UNGUARDED),
   )

@@ -1,12 +1,13 @@
-// Guards may cut what they let in while it lasts. A guard is a stranger's code: what it throws is reported, and concerns no
+// Lets guards cut connections that they admitted. A guard is foreign code: what it throws is reported, and affects no
 // other visitor.
 
 import { eventLoop } from '../../event-loop.ts'
 import type { Pass } from '../../plugin.ts'
 
 /**
- * Calls `whileOpen` of each pass. Returns what to call when the connection is over, after which no guard can cut anything. When one
- * throws as it begins, those before it are over, and the error is thrown. `failed`: gets what they throw at the end.
+ * Calls `whileOpen` of each pass. Returns the function to call at the end of the connection; after it, no guard can
+ * cut anything. If a call throws, the earlier ones are ended and the error is thrown. `failed` gets errors that they
+ * throw at the end.
  */
 export function keepOpen(
   passes: readonly Pass[],
@@ -27,7 +28,7 @@ export function keepOpen(
   }
   const cutOnce = (): void => {
     if (isOver) return
-    // The caller has nothing to cut yet.
+    // The caller has no connection to cut before `keepOpen` returns.
     if (isBeginning) eventLoop.soon(cutOnce)
     else cut()
   }

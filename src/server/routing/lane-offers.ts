@@ -1,6 +1,5 @@
-// Which visitors may have a lane, and what the server itself wants of it: its books, and the reports of the tunnel's client.
+// Which visitors may have a lane, and what the server itself wants of it: counts, and the reports of the tunnel's client.
 
-import type { LaneExchange } from '../../accelerator.ts'
 import type { RequestHead } from '../../http/head.ts'
 import type { ServerContext } from '../context/server-context.ts'
 import type { LaneClause, LaneOffer } from '../contracts/laning.ts'
@@ -17,15 +16,15 @@ export class LaneOffers {
     this.#host = host
   }
 
-  /** Offers a lane for the visitor of this request, with a connection from `address`. `undefined` if there is to be none. */
+  /** Offers a lane for the visitor of this request, on a connection from `address`. `undefined` if none is possible. */
   offer(head: RequestHead, address: string): LaneOffer<RoutedRequest> | undefined {
     const context = this.#context
-    // The response of a lane does not say that it is the last.
+    // A lane cannot mark a response as the last on its connection.
     if (!context.isRunning) return undefined
     const destination = context.destinationOf(head.host)
     const tunnel = destination.kind === 'tunnel' ? context.tunnels.find(destination.name) : undefined
-    // There are not lanes to the clients of a pool. A client that is behind has to get its reports, and requests on the main thread
-    // wait for it.
+    // Clients of a pool get no lanes. If a client does not read its reports, requests stay on the main thread, where
+    // they wait for it.
     const member = tunnel?.members[0]
     if (tunnel === undefined || member?.client?.reports.isBehind) return undefined
     const served = member?.served ?? {}
@@ -50,11 +49,8 @@ export class LaneOffers {
     const [member] = tunnel.members
     const reports = member?.client?.reports
     return {
-      // `Reports` keeps to the rate; this only bounds what lanes report without success.
-      reportRate() {
-        const ofClient = reports?.isWatching === true ? reports.reportRate || Number.POSITIVE_INFINITY : 0
-        return Math.max(ofClient, books.reportRate)
-      },
+      // `Reports` follows the rate; this only limits the reports that lanes make for nothing.
+      reportRate: () => (reports?.isWatching === true ? reports.reportRate || Number.POSITIVE_INFINITY : 0),
       began: () => member?.began(),
       ended({ requests, bytesIn, bytesOut }) {
         counters.requests += requests
@@ -63,19 +59,10 @@ export class LaneOffers {
         member?.finished()
         books.fewer()
       },
-      tally(counts) {
-        reports?.counted(counts)
-        books.counted(counts)
-      },
-      exchanged({ method, target, status, durationMs, bytes }: LaneExchange) {
-        const asked = { host, method, target }
-        const report = reports?.begun(tunnel, asked) ?? 0
-        const outcome = { status, durationMs: toHundredth(durationMs), bytes }
-        reports?.finished(tunnel, report, status, outcome.durationMs, bytes)
-        if (books.isHeard) {
-          if (books.takeReport()) books.report(tunnel, asked, outcome)
-          else books.count(status >= 500, bytes)
-        }
+      tally: counts => reports?.counted(counts),
+      exchanged({ method, target, status, durationMs, bytes }) {
+        const report = reports?.begun(tunnel, { host, method, target }) ?? 0
+        reports?.finished(tunnel, report, status, toHundredth(durationMs), bytes)
         if (reports?.isBehind) tunnel.routesChanged()
       },
     }

@@ -1,4 +1,5 @@
-// The work of the layers of a tunnel on one request: followers, checks of its body, lines and pages for its response, a valve.
+// The effects of a tunnel's layers on one request: followers, checks of its body, response headers and error pages, a
+// valve.
 
 import { joined } from '../../bytes.ts'
 import type { ErrorCode } from '../../errors.ts'
@@ -14,9 +15,8 @@ export abstract class LayeredRequest {
   isAdmitted = false
   originTimeoutMs: number | undefined
   middlewares: readonly Middleware[] = NO_MIDDLEWARES
-  /** A line for the response, with its CRLF. */
+  /** A Set-Cookie line for the response, with its CRLF. */
   protected cookie: Uint8Array | undefined
-  /** The work of layers on the request. `undefined` for none. */
   #layered: Layered | undefined
 
   abstract get head(): RequestHead
@@ -41,7 +41,7 @@ export abstract class LayeredRequest {
     this.#layers.errorPage = page
   }
 
-  /** Lines for the head of the response; see `Visit.answerLines`. */
+  /** The header lines for the response; see `Visit.answerLines`. */
   get answerLines(): Uint8Array | undefined {
     if (this.#layered === undefined) return this.cookie
     let all: Uint8Array | undefined
@@ -50,7 +50,8 @@ export abstract class LayeredRequest {
   }
 
   /**
-   * Returns the fault of a piece of the body, framing included. `undefined` for none. `requestBytes`: of the request so far.
+   * Checks a piece of the body, framing included. Returns a code if it is refused. `requestBytes`: the size of the
+   * request so far.
    */
   faultOf(piece: Uint8Array, requestBytes: number): ErrorCode | undefined {
     if (this.#layered === undefined) return undefined
@@ -64,7 +65,7 @@ export abstract class LayeredRequest {
     return this.#layered?.errorPage?.(code)
   }
 
-  /** The shape for the bytes of its visit; `undefined`: nothing delays them. */
+  /** Makes the valve for the bytes of the visit. `undefined` if no layer delays them. */
   openValve(ends: ValveEnds): Valve | undefined {
     return this.#layered?.openValve?.(ends)
   }

@@ -1,5 +1,5 @@
-// Which requests are reported one by one, and the count of the others: a person reads a few lines per second, and a report
-// costs more than the request itself.
+// Decides which requests are reported one by one, and counts the rest: a person reads a few lines per second, and a
+// report costs more than the request.
 
 import type { ExchangeCounts } from '../../accelerator.ts'
 import type { ErrorCode } from '../../errors.ts'
@@ -8,8 +8,8 @@ import type { Clock, Deadline } from '../contracts/clock.ts'
 import { TICKS_PER_SECOND } from '../limits/deadlines.ts'
 
 /**
- * The delay in milliseconds of counts: they are sent at the next sweep of the deadlines but one, after a quarter to half a
- * second.
+ * A delay in milliseconds that ends at the second next sweep of the deadlines: counts are sent after a quarter to
+ * half a second.
  */
 const SOON_MS = 1
 
@@ -17,10 +17,10 @@ const SOON_MS = 1
 export class Reports implements Deadline {
   dueTick = 0
   readonly #deadlines: Clock
-  /** Requests that begin in one second and are reported one by one; `0`: all. */
+  /** Returns the number of requests per second that are reported one by one; `0`: all. */
   readonly #rate: () => number
   readonly #pass: (counts: UnreportedRequests) => void
-  /** The tick at which the current second started, and what is left of the rate in it. */
+  /** The tick at which the current second began. */
   #since = Number.NEGATIVE_INFINITY
   #left = 0
   #begun = 0
@@ -39,7 +39,7 @@ export class Reports implements Deadline {
     return this.#rate()
   }
 
-  /** Whether this request is reported by itself. A request that is not reported has to be counted, with `began` and `ended`. */
+  /** Whether this request is reported by itself. If not, count it with `began` and `ended`. */
   take(): boolean {
     const rate = this.#rate()
     if (rate === 0) return true
@@ -79,7 +79,7 @@ export class Reports implements Deadline {
     this.flush()
   }
 
-  /** Passes on what is counted and not passed on yet. */
+  /** Passes on the counts since the last call. */
   flush(): void {
     this.#deadlines.disarm(this)
     if (this.#begun === 0 && this.#requests === 0) return
@@ -99,7 +99,7 @@ export class Reports implements Deadline {
   }
 }
 
-/** Whether an exchange counts as an error. That a visitor left is not a failure of the app or the tunnel. */
+/** Whether an exchange counts as an error. A visitor that left is not a failure of the app or the tunnel. */
 export function isFailure(status: number, code: ErrorCode | undefined): boolean {
   return status >= 500 || (code !== undefined && code !== 'CANCELLED')
 }

@@ -1,5 +1,5 @@
-// One request at the server: where it goes, and which client serves it. The work of layers is in its base class, and its
-// record is an object of its own.
+// One request at the server: its destination, and the client that serves it. The base class applies layers; the
+// record for reports is an object of its own.
 
 import type { Branding } from '../../branding.ts'
 import type { Account } from '../../bytes.ts'
@@ -33,17 +33,17 @@ export interface VisitorRouter extends RequestRouter {
   /** The operator's name, contact and logo, for pages. */
   readonly branding: Branding | undefined
   accept(arrival: Arrival): RoutedRequest
-  /** A request went on by itself, and that threw: its visitor gets 500 `INTERNAL`. */
+  /** Called when continuing a request after a wait threw: its visitor gets 500 `INTERNAL`. */
   failed(cause: unknown): void
 }
 
 /** The operations of the server that a request needs. */
 export interface RequestHost extends VisitorRouter {
   readonly books: Exchanges
-  readonly context: Pick<ServerContext, 'parts' | 'isSecure' | 'isTrusted' | 'addressOf'>
-  /** Routes a request; an error becomes an `error` event and a refusal. */
+  readonly context: Pick<ServerContext, 'parts' | 'isHeard' | 'isSecure' | 'isTrusted' | 'addressOf'>
+  /** Routes a request. An error becomes an `error` event and a refusal. */
   routeSafely(route: () => Route): Route
-  /** The tunnel is another server's since the request started to wait for it: where it goes now. */
+  /** Routes a request again, because its tunnel moved to another server while the request waited. */
   routeAgain(request: RoutedRequest): Route
 }
 
@@ -52,21 +52,21 @@ const INVALID: Refusal = { code: 'INTERNAL' }
 const MOVED: Refusal = { code: 'CLUSTER_MOVED' }
 
 export class RoutedRequest extends LayeredRequest implements AcceptedRequest, Visitor, TunnelRequest {
-  /** Where the request goes at first. Only `RequestHost` sets it. */
+  /** The first destination of the request. Only `RequestHost` sets it. */
   route: Route = NOT_FOUND
   readonly arrival: Arrival
   readonly startedAt: number = performance.now()
   readonly #host: RequestHost
   readonly #record: RequestRecord
   #tunnel: Tunnel | undefined
-  /** Whether it is for a host below the tunnel's own. */
+  /** Whether the host is below the tunnel's own name. */
   #isBelow = false
-  /** The destination to which a lane has sent it already. */
+  /** The client to which a lane has sent the request already. */
   #resumed: { readonly member: Member | undefined; readonly upstream: Upstream } | undefined
   #member: Member | undefined
   /** The member whose response the visitor gets, if all members got a copy. */
   #answerer: Member | undefined
-  /** Members that failed it. */
+  /** The members at which the request failed. */
   #tried: Set<Member> | undefined
 
   constructor(arrival: Arrival, host: RequestHost) {
@@ -103,10 +103,10 @@ export class RoutedRequest extends LayeredRequest implements AcceptedRequest, Vi
 
   // ── For the server ─────────────────────────────────────────────────────────────────────────────────────────
 
-  /** The request is for a tunnel, and counts there from now on. Returns where it goes. */
+  /** Starts counting the request for its tunnel, and returns its destination. */
   to(tunnel: Tunnel, isBelow: boolean): Route {
     this.#isBelow = isBelow
-    // The server that copies it has asked the guards.
+    // The server that sent this copy has asked the guards.
     this.isAdmitted = this.arrival.from?.isCopy === true
     return this.#pass(tunnel)
   }
@@ -124,7 +124,7 @@ export class RoutedRequest extends LayeredRequest implements AcceptedRequest, Vi
   }
 
   answer(answer: Refusal | Reading, failed?: (cause: unknown) => Refusal): Route {
-    // The host is not one that the app knows.
+    // The request does not name this host to the app.
     this.#isBelow = false
     const upstream = new AnswerUpstream(answer, {
       branding: this.#host.branding,
@@ -144,12 +144,12 @@ export class RoutedRequest extends LayeredRequest implements AcceptedRequest, Vi
     return toUpstream(upstream)
   }
 
-  /** A guard refuses the request on this connection. */
+  /** Whether a guard refuses the request on this connection only. */
   get isMisdirected(): boolean {
     return this.#record.code === 'CONNECTION_MISDIRECTED'
   }
 
-  /** A lane has sent the request to the member already. */
+  /** Continues a request that a lane has sent to the member already. */
   resumeAt(member: Member | undefined, tunnel: Tunnel, upstream: Upstream): void {
     this.isAdmitted = true
     this.#resumed = { member, upstream }
@@ -163,7 +163,7 @@ export class RoutedRequest extends LayeredRequest implements AcceptedRequest, Vi
     return this.#answerer?.holder
   }
 
-  /** The request failed at the member that had it, and may go to another one: each is asked once. */
+  /** Finds another member for a request that failed at its member. Each member gets it at most once. */
   #elsewhere(code: ErrorCode): Served | undefined {
     const tunnel = this.#tunnel
     const before = this.#member
@@ -183,12 +183,12 @@ export class RoutedRequest extends LayeredRequest implements AcceptedRequest, Vi
     return { kind: 'upstream', upstream, instead: code => this.#elsewhere(code) }
   }
 
-  /** Refuses a request that another server sent here although no tunnel here has the name any more. */
+  /** Refuses a request that another server sent here for a name that has no tunnel here any more. */
   moved(): Route {
     return this.answer(this.arrival.from?.moved ?? MOVED)
   }
 
-  /** Whether it came for another server's tunnel, or another owner's: the response is `CLUSTER_MOVED`. */
+  /** Whether another server or owner has the tunnel by now. The response is `CLUSTER_MOVED`. */
   get isMoved(): boolean {
     return this.#record.code === 'CLUSTER_MOVED'
   }
@@ -198,7 +198,7 @@ export class RoutedRequest extends LayeredRequest implements AcceptedRequest, Vi
     this.#record.reason = reason
   }
 
-  /** The final head of its response is about to go out. */
+  /** Called before the final head of the response is sent. */
   answered(status: number): void {
     for (const follower of this.followers) follower.answered?.(status, this.#record.code)
   }
@@ -214,7 +214,6 @@ export class RoutedRequest extends LayeredRequest implements AcceptedRequest, Vi
     if (this.#tunnel !== undefined) this.#record.switched(this.#tunnel)
   }
 
-  /** Records the end; `failure` is the code of a failure. */
   finished(result: Result, failure: ErrorCode | undefined): void {
     const record = this.#record
     const tunnel = this.#tunnel
@@ -222,37 +221,45 @@ export class RoutedRequest extends LayeredRequest implements AcceptedRequest, Vi
     const { answerStatus } = result
     const status = answerStatus || statusOf(code)
     record.code = code
-    this.#tellEnd(result, status, code)
-    // A host for which the app has a response may have a certificate.
+    // A host below a wildcard for which the app responded may have a certificate.
     if (this.#isBelow && code === undefined && answerStatus >= 100 && answerStatus < 400)
       tunnel?.hostsBelow.answered(this.head.host)
-    record.report(tunnel, result, status)
+    record.ended(tunnel, result, status)
+    this.#tellEnd(result, status, code)
     this.#member?.finished()
     this.#host.books.fewer()
   }
 
-  #tellEnd({ requestBytes, responseBytes }: Result, status: number, code: ErrorCode | undefined): void {
-    const followers = this.followers
-    if (followers.length === 0 && this.#tunnel !== undefined) return
+  #tellEnd(
+    { requestBytes, responseBytes, reason }: Result,
+    status: number,
+    code: ErrorCode | undefined,
+  ): void {
+    const { followers } = this
+    const tunnel = this.#tunnel
+    const { isHeard, parts } = this.#host.context
+    if (followers.length === 0 && tunnel !== undefined && !isHeard) return
     const served = this.#answerer?.served ?? {}
-    const ending = { status, code, reason: this.#record.reason, served, requestBytes, responseBytes }
-    if (this.#tunnel === undefined) {
+    const why = reason ?? this.#record.reason
+    const ending = { status, code, reason: why, served, requestBytes, responseBytes }
+    if (tunnel === undefined) {
       const { head, address } = this
-      if (code !== undefined) this.#host.context.parts.missed({ ...ending, code, head, address })
+      if (code !== undefined) parts.missed({ ...ending, code, head, address })
       return
     }
     for (const follower of followers) follower.ended?.(ending)
+    if (isHeard) parts.ended(tunnel, this, ending)
   }
 
   #enter(tunnel: Tunnel): void {
     const isFirst = this.#tunnel === undefined
     this.#tunnel = tunnel
-    // The name was held here, then somewhere else, and is here again: it is one request.
+    // The name left this server and came back: it is still one request.
     if (!isFirst) return
     this.#record.routed()
   }
 
-  /** The tunnel is another server's, or has another client here: nothing is left of what it was booked for. */
+  /** Undoes the counts of the request, because the tunnel moved to another server or client. */
   #leave(): void {
     for (const follower of this.followers.toReversed()) follower.left?.()
     this.clearLayers()
@@ -305,7 +312,7 @@ export class RoutedRequest extends LayeredRequest implements AcceptedRequest, Vi
 
   #servedBy(member: Member): void {
     member.began()
-    // Comes before anything that may throw, so that the end of the request releases the member.
+    // Set before anything may throw, so that the end of the request releases the member.
     this.#member = member
     this.#answerer = member
     const { logins } = this.arrival

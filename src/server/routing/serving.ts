@@ -1,6 +1,7 @@
-// Where each request goes: to the control host, to a tunnel's client, into a wait, or to an error page.
+// Routes each request: to the control host, a tunnel's client, a wait, or an error page.
 
 import type { Branding } from '../../branding.ts'
+import { errorOf } from '../../errors.ts'
 import type { RequestHead } from '../../http/head.ts'
 import { PROBE_HEADER } from '../../wire/control.ts'
 import type { ServerContext } from '../context/server-context.ts'
@@ -17,7 +18,7 @@ export class Serving implements RequestHost {
   readonly books: Exchanges
   readonly context: ServerContext
   readonly #startupHold: StartupHold
-  /** Where requests to the control host go. */
+  /** Routes requests to the control host. */
   readonly #control: (arrival: Arrival) => Route
 
   constructor(
@@ -48,7 +49,7 @@ export class Serving implements RequestHost {
   }
 
   failed(cause: unknown): void {
-    this.context.failed(cause instanceof Error ? cause : new Error(String(cause)))
+    this.context.failed(errorOf(cause))
   }
 
   get branding(): Branding | undefined {
@@ -63,12 +64,12 @@ export class Serving implements RequestHost {
     const { arrival, head } = request
     const { limits, settings, state } = this.context
     if (limits.maxBodyBytes > 0 && head.contentLength > limits.maxBodyBytes) return refusal('BODY_TOO_LARGE')
-    // While it drains, requests are served on the connections that are there. A request that could last does not begin.
+    // A server that drains still serves requests on open connections, but no WebSocket begins.
     if (state === 'stopped') return leaving(request)
     const isDraining = state === 'draining'
     const destination = this.context.destinationOf(head.host)
     if (destination.kind === 'control') {
-      // Visitors of other servers still come here.
+      // Visitors of other servers may still be sent here.
       const entered = head.upgrade === '' ? undefined : this.context.parts.enter(arrival)
       if (entered !== undefined) return entered
       if (head.upgrade !== '' && settings.clientCa && !arrival.isCertified)
@@ -82,7 +83,7 @@ export class Serving implements RequestHost {
     return this.#routeToTunnel(request, destination)
   }
 
-  /** Routes a request for an unknown host: after a restart its client may still be on the way. */
+  /** Routes a request for an unknown host. After a restart, its client may still be reconnecting. */
   #routeToUnknown(request: RoutedRequest): Route {
     const { host } = request.head
     const banned = this.#judge(request)
@@ -111,7 +112,8 @@ export class Serving implements RequestHost {
   #routeToTunnel(request: RoutedRequest, named: NamedTunnel): Route {
     const { name } = named
     const tunnel = this.context.tunnels.find(name)
-    // With its client there, the tunnel's gate judges. Without one nothing waits for it, and no webhook is kept.
+    // With a connected client, the tunnel's layers check bans. Without one, a banned visitor must neither wait nor
+    // have a webhook stored.
     const banned = tunnel?.upstream === undefined ? this.#judge(request) : undefined
     if (banned !== undefined) return banned
     if (tunnel !== undefined || !this.#mayBeClaimed(name)) return this.#routeHere(request, named)
@@ -128,7 +130,7 @@ export class Serving implements RequestHost {
     const { arrival, head } = request
     const tunnel = this.context.tunnels.find(name)
     const keptFor = arrival.from?.keptFor
-    // The webhook was stored for another client than the current one of the name.
+    // The webhook was stored for another owner than the current one of the name.
     if (keptFor !== undefined && tunnel !== undefined && tunnel.holder?.rule.id !== keptFor)
       return request.moved()
     const kept = isBelow ? undefined : this.#kept(request, name, tunnel)
@@ -149,42 +151,44 @@ export class Serving implements RequestHost {
   #kept(request: RoutedRequest, name: string, tunnel: Tunnel | undefined): Route | undefined {
     if (request.arrival.from?.keptFor !== undefined || tunnel?.upstream !== undefined) return undefined
     const token = tunnel && (tunnel.holder?.rule.id ?? '')
-    // Its address is looked for only here: requests whose client is there do not need it.
+    // The address is looked up only here: requests with a connected client do not need it.
     const upstream = this.context.parts.kept(name, token, request.head, request.address)
     return upstream && { kind: 'upstream', upstream }
   }
 
-  /** The operator keeps the visitor away; `undefined`: it may come. */
+  /** Returns the refusal of a banned visitor. `undefined` if it may come. */
   #judge({ address }: RoutedRequest): Route | undefined {
     const code = this.context.parts.judge(address)
     return code && refusal(code)
   }
 
-  /** Returns the address of the visitor, also behind trusted proxies. Empty if a proxy does not name it. */
+  /** Returns the address of the visitor, even behind trusted proxies. Empty if the proxy does not name it. */
   #ownAddress({ address }: RoutedRequest): string {
     return this.context.isTrusted(address) ? '' : address
   }
 
-  /** Whether a client could have this name: for no other it is worth while to wait. */
+  /** Whether a client could have this name. Requests for other names do not wait. */
   #mayBeClaimed(name: string): boolean {
     return refusalOfName(name) === undefined && !this.context.settings.reservedNames.has(name)
   }
 }
 
-/** The server stops. Of the cluster's other servers each finds out where the client goes. */
+/**
+ * Refuses a request because the server stops. The cluster's other servers each find out where the client reconnects.
+ */
 function leaving(request: RoutedRequest): Route {
   return request.arrival.from?.moved === undefined ? refusal('SERVER_DRAINING') : request.moved()
 }
 
 /**
- * Returns the member whose client sent this request to probe its own tunnel. The proof needs the resume secret, so it never
- * hides a path of the app. Only HEAD is checked, so that other requests do not pay for it.
+ * Returns the member whose client sent this request to probe its own tunnel. The proof needs the resume secret, so it
+ * never hides a path of the app. Only HEAD is checked, so that other requests cost nothing.
  */
 export function proberOf(head: RequestHead, tunnel: Tunnel): Member | undefined {
   return head.method === 'HEAD' ? tunnel.memberProbedBy(head.header(PROBE_HEADER)) : undefined
 }
 
-/** Returns 204 after a round trip to the client. */
+/** Returns an upstream that responds with 204 after a round trip to the client. */
 export function probeUpstream(member: Member): Upstream {
   return {
     wire: 'streams',

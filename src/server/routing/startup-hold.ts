@@ -1,5 +1,5 @@
-// Requests for names without a tunnel, in the first seconds of a server: after a restart their clients are in transit
-// back, and many senders of webhooks do not try again after a 404.
+// Makes requests for names without a tunnel wait during the first seconds of a server: their clients may still be
+// reconnecting, and many senders of webhooks do not retry after a 404.
 
 import type { ErrorCode } from '../../errors.ts'
 import { type Holding, type Route, refusal } from '../contracts/front.ts'
@@ -10,13 +10,13 @@ import type { Bounds } from '../settings/bounds.ts'
 type Held = (route: Route) => void
 
 interface Waiting {
-  /** The owner of the request, as the address book has it. */
+  /** The visitor's address, in the form that the address counter uses. */
   readonly key: string
-  /** The name has a tunnel now, or `code` is the reason for the end of the wait. */
+  /** Ends the wait: the name has a tunnel, or `code` is the reason. */
   finish(code?: ErrorCode): void
 }
 
-/** The parts of the server that it needs. */
+/** The server members that it uses. */
 interface StartupContext {
   readonly settings: { readonly startupBounds: AddressBounds }
   readonly limits: Bounds
@@ -27,9 +27,9 @@ export class StartupHold implements Deadline {
   dueTick = 0
   readonly #context: StartupContext
   readonly #book: AddressCounter
-  /** The waiting requests by the name of the missing tunnel. */
+  /** The waiting requests, by the requested name. */
   readonly #waiting = new Map<string, Set<Waiting>>()
-  /** Names that had a tunnel since the start. */
+  /** The names that had a tunnel since the start. */
   readonly #seen = new Set<string>()
   #count = 0
   #isOpen = false
@@ -39,7 +39,6 @@ export class StartupHold implements Deadline {
     this.#book = new AddressCounter(() => context.settings.startupBounds)
   }
 
-  /** The server has started. */
   begin(): void {
     const { startupHoldMs } = this.#context.limits
     if (startupHoldMs === 0) return
@@ -48,27 +47,30 @@ export class StartupHold implements Deadline {
     this.#context.deadlines.arm(this, startupHoldMs)
   }
 
-  /** Whether requests for this name still wait. Not if its client was here already: then it gave the name back. */
+  /**
+   * Whether requests for this name still wait. They do not if its client was here since the start, because then it
+   * released the name.
+   */
   isAwaited(name: string): boolean {
     return this.#isOpen && !this.#seen.has(name)
   }
 
   /**
-   * Holds a request until the name has a tunnel; `route` says then where it goes. `address` is the visitor's; `''` when many
-   * visitors share it.
+   * Makes a request wait until the name has a tunnel; `route` then gives its destination. `address` is the visitor's;
+   * `''` if many visitors share it.
    */
   holding(name: string, address: string, route: () => Route): Holding<Route> {
     return { kind: 'holding', hold: held => this.#hold(name, address, route, held) }
   }
 
-  /** The name has a tunnel, whose client is there. */
+  /** Called when the name has a tunnel with a connected client. */
   arrived(name: string): void {
     if (!this.#isOpen) return
     this.#seen.add(name)
     for (const waiting of [...(this.#waiting.get(name) ?? [])]) waiting.finish()
   }
 
-  /** Called when another server of the cluster has the name. Not seen here: when that server is gone, requests wait again. */
+  /** Called when another server of the cluster has the name. If that server goes, requests wait here again. */
   isElsewhere(name: string): void {
     for (const waiting of [...(this.#waiting.get(name) ?? [])]) waiting.finish()
   }

@@ -1,22 +1,25 @@
-// How many connections each address has open, and how many it opens in a second.
+// Counts the open connections of each address, and those that it opens in a second.
 
 import { Gcra } from '../../gcra.ts'
 import { networkOf } from '../../wire/ip-address.ts'
 
-/** Bounds for each address. `0`: none. */
+/** Limits for each address. `0`: no limit. */
 export interface AddressBounds {
   readonly maxOpen: number
   readonly maxPerSecond: number
   readonly includesLoopback: boolean
 }
 
-/** The same, with `maxOpen` at most this. */
+/** Returns the same limits, with `maxOpen` at most `most`. */
 export function narrowed(bounds: AddressBounds, most: number): AddressBounds {
   return bounds.maxOpen <= most ? bounds : { ...bounds, maxOpen: most }
 }
 
 const SECOND_MS = 1_000
-/** Addresses whose rate is known at once: some 6 MB. Above, the one that has been quiet for longest is forgotten. */
+/**
+ * The number of addresses whose rate is tracked, about 6 MB in total. If exceeded, the one that was quiet longest is
+ * forgotten.
+ */
 const MAX_RATED = 65_536
 
 export class AddressCounter {
@@ -30,7 +33,10 @@ export class AddressCounter {
     this.#bounds = bounds
   }
 
-  /** Counts one more. Returns what to call `leave` with; `undefined`: too many. `''` is an address without bounds. */
+  /**
+   * Counts a connection. Returns the value to pass to `leave`; `undefined` if the address has too many. `''` is an
+   * address without limits.
+   */
   enter(address: string): string | undefined {
     const { maxOpen, maxPerSecond, includesLoopback } = this.#bounds()
     if (address === '' || (maxOpen === 0 && maxPerSecond === 0)) return ''
@@ -43,15 +49,15 @@ export class AddressCounter {
     return key
   }
 
-  /** Whether an address may do now what costs as much as a new connection. `key`: as `enter` returned it. */
+  /** Whether an address may now cause work that costs as much as a new connection. `key`: the result of `enter`. */
   mayDoAgain(key: string): boolean {
     const rates = key === '' ? undefined : this.#rates
     return rates === undefined || rates.take(key, performance.now()) === 0
   }
 
   /**
-   * Counts work that cost as much as `count` new connections and could not be refused: the address opens fewer for a second or
-   * two.
+   * Counts work that cost as much as `count` new connections and could not be refused. The address may then open
+   * fewer for a second or two.
    */
   didAgain(key: string, count: number): void {
     const rates = key === '' ? undefined : this.#rates
@@ -68,7 +74,6 @@ export class AddressCounter {
     else this.#open.delete(key)
   }
 
-  /** The counter. `undefined` if there is no bound. */
   get #rates(): Gcra | undefined {
     const { maxPerSecond } = this.#bounds()
     if (maxPerSecond !== this.#perSecond) {
@@ -80,7 +85,7 @@ export class AddressCounter {
   }
 }
 
-/** Whether a network, as `networkOf` writes it, is the loopback. */
+/** Whether a network, in the form of `networkOf`, is the loopback. */
 export function isLoopback(network: string): boolean {
   return network === '::1' || network.startsWith('127.')
 }

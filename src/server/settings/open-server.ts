@@ -5,14 +5,15 @@ import { isLoopback } from '../../names.ts'
 import { DEFAULT_HOST, type TunnelServerOptions } from './options.ts'
 
 /**
- * Returns why a server without tokens is open to others; `undefined`: only this machine reaches it. `areLocal`: only this machine
- * reaches the sockets that were passed to it.
+ * Returns why a server without tokens is open to others. `undefined` if only this machine reaches it. `areLocal`:
+ * only this machine reaches the inherited sockets.
  */
 export function openServerFault(
   { host = DEFAULT_HOST, domains = [], publicUrl, basePath = '', trustedProxies = [] }: TunnelServerOptions,
   areLocal = true,
 ): TunnelError | undefined {
-  // A proxy in front connects from the loopback for visitors from anywhere. Only by a proxy do visitors of another domain reach it.
+  // A proxy in front connects from the loopback for visitors from anywhere. Visitors of another domain can only come
+  // through a proxy.
   const isBehindProxy = publicUrl !== undefined || basePath.length > 1 || trustedProxies.length > 0
   if (isBehindProxy || !domains.every(isLoopback))
     return new TunnelError('OPEN_SERVER', BEHIND_PROXY, {

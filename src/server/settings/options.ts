@@ -1,4 +1,4 @@
-// Everything a TunnelServer can be notified, with the defaults.
+// All options of a TunnelServer, with their defaults.
 
 import type { Branding } from '../../branding.ts'
 import type { Certificates, ChallengeResponses } from '../../certificates.ts'
@@ -9,7 +9,7 @@ import type { GrantedKind } from '../../wire/tunnel-kind.ts'
 import type { AdminOptions, ClusterOptions, InboxOptions } from './part-options.ts'
 import type { TunnelRule } from './tunnel-rule.ts'
 
-/** A token, and what it opens. */
+/** A token, and its rights. */
 export interface TokenRule {
   /** The shared secret: 1 to 255 characters of visible ASCII, without spaces. The same twice: `OPTION_INVALID`. */
   readonly token?: string
@@ -121,15 +121,15 @@ export interface TunnelServerOptions {
    */
   readonly clientCa?: string
   /**
-   * The oldest version of TLS on `port`: `'1.2'` or `'1.3'`. Default `'1.2'`: what browsers since 2014 speak. If less: the
-   * handshake fails. Without `tls` or `certificates`: `OPTION_INVALID`. A reload cannot change it.
+   * The oldest version of TLS on `port`: `'1.2'` or `'1.3'`. Default `'1.2'`: what browsers since 2014 speak. If a
+   * visitor offers less, the handshake fails. Without `tls` or `certificates`: `OPTION_INVALID`. A reload cannot
+   * change it.
    */
   readonly tlsMinVersion?: '1.2' | '1.3'
   /**
-   * The ciphers for connections with TLS 1.2: OpenSSL names with `:` in between. Default: those with forward secrecy and
-   * authenticated
-   * encryption (ECDHE with AES-GCM or ChaCha20-Poly1305). The ciphers of TLS 1.3 are fixed. A list that has none, or without
-   * `tls` or `certificates`: `OPTION_INVALID`.
+   * The ciphers for connections with TLS 1.2: OpenSSL names with `:` in between. Default: those with forward secrecy
+   * and authenticated encryption (ECDHE with AES-GCM or ChaCha20-Poly1305). The ciphers of TLS 1.3 are fixed. A list
+   * that has none, or without `tls` or `certificates`: `OPTION_INVALID`.
    */
   readonly tlsCiphers?: string
   /**
@@ -411,7 +411,7 @@ export const DEFAULT_LIMITS: ServerLimits = {
   drainIdleMs: 1_000,
 }
 
-/** Limits that leave nothing to work with at 0. */
+/** The limits that leave the server unusable at 0. */
 export const NEVER_ZERO: ReadonlySet<string> = new Set<keyof ServerLimits>([
   'guardTimeoutMs',
   'maxHeadBytes',
@@ -434,17 +434,17 @@ export interface TunnelServerEvents {
   start: { readonly port: number; readonly url: string }
   /** Called when the server has stopped. */
   stop: Readonly<Record<string, never>>
-  /** A client registered a tunnel, for the first time or after a reconnect. */
+  /** Emitted when a client registered a tunnel, for the first time or after a reconnect. */
   connection: {
     readonly subdomain: string
     readonly wire: 'streams' | 'json'
     readonly remoteAddress: string
     /** The name of the token, if it has one. */
     readonly token?: string
-    /** The client connected to a private service, and has no tunnel. */
+    /** Set to `connect` if the client connected to a private service, and has no tunnel. */
     readonly kind?: 'connect'
   }
-  /** A tunnel lost its client, or was released. The name stays with the client for the lease. */
+  /** Emitted when a tunnel lost its client, or was released. The client keeps the name for the lease. */
   disconnection: { readonly subdomain: string; readonly reason: string; readonly kind?: 'connect' }
   /**
    * An exchange of a tunnel is over. `status` 0: the visitor left before there was one. `bytes` is the response as sent, head

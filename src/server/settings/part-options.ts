@@ -41,9 +41,9 @@ export interface AdminOptions {
   readonly maxMetricTunnels?: number
 }
 
-/** The replacement of a server by another program. */
+/** Replaces a server by another program. */
 export interface AdminUpgrade {
-  /** Whether this program is about to replace another, which still has the port. */
+  /** Whether this program replaces another one, which still has the port. */
   readonly isSuccessor: boolean
   /** Resolves with the number of the process that serves from now on. Rejects with `UPGRADE_FAILED`. */
   run(): Promise<number>

@@ -1,35 +1,38 @@
-// The server's tokens, and what each of them opens.
+// The server's tokens, and the rights of each.
 
 import { createHash, timingSafeEqual } from 'node:crypto'
-import { type ErrorCode, TunnelError } from '../../errors.ts'
+import { type ErrorCode, optionInvalid } from '../../errors.ts'
 import { type Allowance, isAllowance } from '../../gcra.ts'
 import type { TokenFault, TokenIdentity, TokenReader } from '../../tokens.ts'
 import type { GrantedKind } from '../../wire/tunnel-kind.ts'
-import { NamePattern } from './name-pattern.ts'
 import type { TokenRule } from './options.ts'
+import { NamePattern } from './plugins-for.ts'
 import { PortRanges } from './ports.ts'
 
 const KINDS: readonly GrantedKind[] = ['http', 'tcp', 'udp', 'tls', 'private']
 
-/** Names that belong to one token alone: to the `id` of its rule. */
+/** The names that belong to one token only: name → `id` of its rule. */
 type Reserved = ReadonlyMap<string, string>
 const NONE_RESERVED: Reserved = new Map()
 
 /** The rights of one token, or of clients without one. */
 export class Rule {
-  /** Names the token in counts, and says nothing of it; `undefined`: the server has no such token. */
+  /**
+   * The id of the token in counters, which reveals nothing about the secret. `undefined` if the server has no such
+   * token.
+   */
   readonly id: string | undefined
   readonly name: string | undefined
-  /** The number of tunnels of all clients of the token. `undefined`: the server's limit. */
+  /** The number of tunnels that all clients of the token may have. `undefined`: the server's limit. */
   readonly maxTunnels: number | undefined
   readonly maxPorts: number | undefined
   readonly maxClients: number | undefined
   readonly maxHosts: number | undefined
-  /** The rate of the visitors of all its tunnels. */
+  /** The request rate of the visitors of all its tunnels together. */
   readonly rate: Allowance | undefined
-  /** The bandwidth of all its tunnels, in bytes per second in each direction. */
+  /** The bandwidth of all its tunnels together, in bytes per second in each direction. */
   readonly bandwidth: number | undefined
-  /** Tunnels without a guard are not for it. */
+  /** Whether tunnels without a guard are refused. */
   readonly requiresGuard: boolean
   readonly #hash: Buffer | undefined
   readonly #identity: TokenIdentity | undefined
@@ -37,14 +40,11 @@ export class Rule {
   readonly #names: readonly NamePattern[] | undefined
   readonly #kinds: readonly GrantedKind[] | undefined
   readonly #hosts: readonly NamePattern[]
-  /** Private services that it connects to. */
+  /** The private services that it may connect to. */
   readonly #connect: readonly NamePattern[]
   readonly #ports: { readonly tcp: PortRanges | undefined; readonly udp: PortRanges | undefined }
 
-  /**
-   * Makes a rule. `hash` is that of the token that was shown; `isKnown`: whether the server has this token. `isKnown`: it is
-   * one of the server's.
-   */
+  /** Makes a rule. `hash` is that of the shown token; `isKnown`: whether the server has this token. */
   constructor(
     rule: Omit<TokenRule, 'token' | 'tokenHash'>,
     hash: Buffer | undefined,
@@ -75,7 +75,7 @@ export class Rule {
     this.requiresGuard = rule.requireGuard ?? false
   }
 
-  /** The time when the token ends, in milliseconds since 1970. `undefined` if it does not end by itself. */
+  /** The time when the token expires, in milliseconds since 1970. `undefined` if it does not expire. */
   get endsAtMs(): number | undefined {
     return this.#identity?.endsAtMs
   }
@@ -96,7 +96,7 @@ export class Rule {
       : policy.ruleOfIdentity(this.#identity)
   }
 
-  /** Returns why a tunnel of this kind and name is not for this token. `undefined` if it is. */
+  /** Returns why a tunnel of this kind and name is refused to the token. `undefined` if it is allowed. */
   refusal(kind: GrantedKind, name: string | undefined): ErrorCode | undefined {
     if (this.#kinds !== undefined && !this.#kinds.includes(kind)) return 'NOT_ALLOWED'
     if (name === undefined) return undefined
@@ -106,12 +106,12 @@ export class Rule {
     return this.#names.some(one => one.fits(name)) ? undefined : 'NOT_ALLOWED'
   }
 
-  /** Whether it connects to private services, and opens no tunnels. */
+  /** Whether the token only connects to private services, and opens no tunnels. */
   get onlyConnects(): boolean {
     return this.#kinds?.length === 0 && this.#connect.length > 0
   }
 
-  /** Whether it opens hosts outside of the server's domains. */
+  /** Whether the token may have custom domains. */
   get opensHosts(): boolean {
     return this.#hosts.length > 0
   }
@@ -128,16 +128,16 @@ export class Rule {
     return this.#ports[kind]?.includes(port) ?? true
   }
 
-  /** The ports of the token; `undefined`: all that the server has. */
+  /** The ports that the token may have. `undefined`: all of the server's. */
   portsOf(kind: 'tcp' | 'udp'): PortRanges | undefined {
     return this.#ports[kind]
   }
 }
 
 /**
- * The kinds of a rule that names none. A list of names is meant as everything that the token opens, and a port has no
- * name: it opens ports only where the rule lists them as well. A rule with `connect` and without names is for
- * private services alone.
+ * Returns the kinds for a rule that names none. A list of names is meant to be complete, and ports have no names, so
+ * such a rule opens ports only if it also lists them. A rule with `connect` and without names is for private services
+ * only.
  */
 function kindsOf({
   names,
@@ -152,7 +152,10 @@ function kindsOf({
   return kinds
 }
 
-/** The rights of every client on a server without tokens. Hosts of customers are for those that the operator knows. */
+/**
+ * The rights of every client on a server without tokens. They exclude custom domains, which are for clients that the
+ * operator knows.
+ */
 export const ANYTHING: Rule = new Rule({}, undefined)
 
 export const ANYTHING_WITH_HOSTS: Rule = new Rule({ hosts: ['*'] }, undefined)
@@ -169,7 +172,7 @@ export class Policy {
   readonly #reserved: Reserved
   readonly #reader: TokenReader | undefined
 
-  /** Throws `OPTION_INVALID` for tokens and rules that cannot be used. */
+  /** Makes a policy. Throws `OPTION_INVALID` for tokens and rules that cannot be used. */
   constructor(tokens: readonly (string | TokenRule)[], reader?: TokenReader) {
     this.#reader = reader
     for (const scope of reader?.scopes ?? []) {
@@ -179,14 +182,13 @@ export class Policy {
     const seen = new Set<string>()
     const reserved = new Map<string, string>()
     this.#rules = tokens.map(one => {
-      // A text alone is trusted with everything; a rule says which hosts.
+      // A token given as a text alone may have any custom domain; a rule lists them.
       const rule: TokenRule =
         typeof one === 'string' ? { token: one, hosts: ['*'], connect: ['*'], kinds: KINDS } : one
       const hash = hashOf(rule)
       checkRule(rule)
       const id = hash.toString('base64')
-      if (seen.has(id))
-        throw new TunnelError('OPTION_INVALID', 'Two of the tokens are the same: which rule is meant?')
+      if (seen.has(id)) throw optionInvalid('Two of the tokens are the same: which rule is meant?')
       seen.add(id)
       if (rule.reserve) reserve(reserved, rule, id)
       return new Rule(rule, hash, true, reserved)
@@ -194,18 +196,18 @@ export class Policy {
     this.#reserved = reserved
   }
 
-  /** Whether there are no tokens: every client may have everything. */
+  /** Whether there are no tokens, so that every client may have tunnels. */
   get isOpen(): boolean {
     return this.#rules.length === 0 && this.#reader === undefined
   }
 
-  /** Whether some token opens hosts outside of the server's domains. */
+  /** Whether any token may have custom domains. */
   get opensHosts(): boolean {
     const ofIssuers = this.#reader?.scopes.some(({ hosts = [] }) => hosts.length > 0)
     return ofIssuers === true || this.#rules.some(rule => rule.opensHosts)
   }
 
-  /** Verifies a token of an issuer; `undefined`: no issuer made it, or the server has it itself. */
+  /** Returns a check for a token of an issuer. `undefined` if no issuer made it, or the server itself has it. */
   readingOf(token: string | undefined, address: string): (() => Promise<Rule | TokenFault>) | undefined {
     const reader = this.#reader
     if (reader === undefined || token === undefined || !reader.fits(token)) return undefined
@@ -216,7 +218,7 @@ export class Policy {
     }
   }
 
-  /** Returns the rule for a token of an issuer. `undefined` if it has no rights, or no longer. */
+  /** Returns the rule for a verified token of an issuer. `undefined` if it has no rights, or they have ended. */
   ruleOfIdentity(identity: TokenIdentity): Rule | undefined {
     if (this.isOpen) return new Rule({}, undefined, false, NONE_RESERVED, identity)
     if (identity.endsAtMs <= Date.now()) return undefined
@@ -227,8 +229,8 @@ export class Policy {
   }
 
   /**
-   * Whether the token with this `Rule.id` may have the name while it is not shown. A token of an issuer is known only when it
-   * is shown: until then, only the reservation counts.
+   * Whether the token with this `Rule.id` may have the name, for a client that is away. A token of an issuer is known
+   * only while it is shown, so for it only reservations count.
    */
   mayHave(id: string, name: string): boolean {
     const rule = this.ruleOfHash(Buffer.from(id, 'base64'))
@@ -236,13 +238,12 @@ export class Policy {
     return this.#reader !== undefined && [undefined, id].includes(this.#reserved.get(name))
   }
 
-  /** Returns the rule for this token. `undefined` if the server does not know it. */
   ruleOf(token: string | undefined): Rule | undefined {
     return this.ruleOfHash(token === undefined ? undefined : sha256(token))
   }
 
   ruleOfHash(hash: Buffer | undefined): Rule | undefined {
-    // A token shown to a server that wants none is kept: after a reload the server may want it.
+    // A server without tokens still remembers a shown token, because it may need it after a reload.
     if (this.isOpen) return hash === undefined ? ANYTHING : new Rule({}, hash)
     if (hash === undefined) return undefined
     let found: Rule | undefined
@@ -253,64 +254,45 @@ export class Policy {
   }
 }
 
-/** Throws `OPTION_INVALID`. */
+/** Returns the hash of a token. Throws `OPTION_INVALID`. */
 function hashOf({ token, tokenHash }: TokenRule): Buffer {
   if ((token === undefined) === (tokenHash === undefined))
-    throw new TunnelError('OPTION_INVALID', 'A rule of tokens has either token or tokenHash.')
+    throw optionInvalid('A rule of tokens has either token or tokenHash.')
   if (token !== undefined) return sha256(token)
   if (tokenHash !== undefined && /^[0-9a-f]{64}$/i.test(tokenHash)) return Buffer.from(tokenHash, 'hex')
-  throw new TunnelError('OPTION_INVALID', 'tokens.tokenHash is a SHA-256: 64 hexadecimal digits.')
+  throw optionInvalid('tokens.tokenHash is a SHA-256: 64 hexadecimal digits.')
 }
 
 function reserve(reserved: Map<string, string>, { names = [] }: TokenRule, id: string): void {
   const own = names.filter(name => !name.includes('*'))
-  if (own.length === 0)
-    throw new TunnelError('OPTION_INVALID', 'tokens.reserve needs names without a *: which are to be kept?')
+  if (own.length === 0) throw optionInvalid('tokens.reserve needs names without a *: which are to be kept?')
   for (const name of own) {
-    if (reserved.has(name))
-      throw new TunnelError('OPTION_INVALID', `Two of the tokens reserve the name ${name}.`)
+    if (reserved.has(name)) throw optionInvalid(`Two of the tokens reserve the name ${name}.`)
     reserved.set(name, id)
   }
 }
 
 function checkRule({ token, names, kinds, hosts, connect, rate, bandwidth, ...rule }: TokenRule): void {
-  // A token that a header cannot hold would refuse everybody, and no client sends more than 255 characters.
+  // A header could not carry other characters, and no client sends more than 255.
   if (token !== undefined && !/^[\x21-\x7e]{1,255}$/.test(token))
-    throw new TunnelError(
-      'OPTION_INVALID',
-      'A token must be 1 to 255 characters of visible ASCII, without spaces.',
-    )
-  // Taken for "all" by one reader and for "none" by another.
+    throw optionInvalid('A token must be 1 to 255 characters of visible ASCII, without spaces.')
+  // One reader would take an empty list for "all", another one for "none".
   if (names?.length === 0 || kinds?.length === 0)
-    throw new TunnelError(
-      'OPTION_INVALID',
-      'tokens.names and tokens.kinds are not empty: leave them out for all.',
-    )
-  if (hosts?.length === 0)
-    throw new TunnelError('OPTION_INVALID', 'tokens.hosts is not empty: leave it out for none.')
-  if (connect?.length === 0)
-    throw new TunnelError('OPTION_INVALID', 'tokens.connect is not empty: leave it out for none.')
+    throw optionInvalid('tokens.names and tokens.kinds are not empty: leave them out for all.')
+  if (hosts?.length === 0) throw optionInvalid('tokens.hosts is not empty: leave it out for none.')
+  if (connect?.length === 0) throw optionInvalid('tokens.connect is not empty: leave it out for none.')
   if (rate !== undefined && !isAllowance(rate))
-    throw new TunnelError(
-      'OPTION_INVALID',
-      'tokens.rate needs a limit of 1 to 1,000,000 and a window of 1 s to 24 h.',
-    )
+    throw optionInvalid('tokens.rate needs a limit of 1 to 1,000,000 and a window of 1 s to 24 h.')
   if (bandwidth !== undefined && !isBandwidth(bandwidth))
-    throw new TunnelError(
-      'OPTION_INVALID',
-      `tokens.bandwidth must be at least 1,024 bytes a second, not ${bandwidth}.`,
-    )
+    throw optionInvalid(`tokens.bandwidth must be at least 1,024 bytes a second, not ${bandwidth}.`)
   for (const kind of kinds ?? [])
     if (!KINDS.includes(kind))
-      throw new TunnelError(
-        'OPTION_INVALID',
-        `tokens.kinds: "${kind}" is none of http, tcp, udp, tls and private.`,
-      )
+      throw optionInvalid(`tokens.kinds: "${kind}" is none of http, tcp, udp, tls and private.`)
   for (const option of ['maxTunnels', 'maxPorts', 'maxClients', 'maxHosts'] as const) {
     const most = rule[option]
-    // A token without tunnels or connections would open nothing; one without ports is one without those kinds.
+    // A token without tunnels or clients would open nothing. Without ports it just lacks those kinds.
     if (most !== undefined && !(Number.isInteger(most) && most >= 1))
-      throw new TunnelError('OPTION_INVALID', `tokens.${option} must be at least 1, not ${most}.`)
+      throw optionInvalid(`tokens.${option} must be at least 1, not ${most}.`)
   }
 }
 

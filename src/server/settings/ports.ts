@@ -1,6 +1,6 @@
-// Public ports as ranges: which of them the server, or a token, has to give.
+// Public ports as ranges: those that the server has, or that a token may have.
 
-import { TunnelError } from '../../errors.ts'
+import { optionInvalid } from '../../errors.ts'
 
 /** Words of 32 bits that have a bit for each port. */
 export const PORT_WORDS: number = 65_536 / 32
@@ -11,7 +11,7 @@ export class PortRanges {
   readonly #ranges: readonly (readonly [first: number, last: number])[]
   #bits: Uint32Array | undefined
 
-  /** Throws `OPTION_INVALID`, naming `option`. An empty text: no port at all. */
+  /** Parses the ranges. Throws `OPTION_INVALID`, naming `option`. An empty text means no port. */
   constructor(text: string, option: string) {
     this.text = text
     const parts = text.split(',').filter(part => part.trim() !== '')
@@ -19,8 +19,7 @@ export class PortRanges {
       const [, from = '', to = from] = /^(\d{1,5})(?:-(\d{1,5}))?$/.exec(part.trim()) ?? []
       const [first, last] = [Number(from), Number(to)]
       if (from !== '' && first >= 1 && first <= last && last <= 65_535) return [first, last] as const
-      throw new TunnelError(
-        'OPTION_INVALID',
+      throw optionInvalid(
         `${option}: "${part.trim()}" is neither a port from 1 to 65535 nor a range such as 20000-29999.`,
       )
     })
@@ -44,7 +43,7 @@ export class PortRanges {
     return this.bits.some((word, at) => (word & other.bits[at]!) !== 0)
   }
 
-  /** The port at this part of all of them, from 0 up to 1. */
+  /** Returns the port at `fraction` (0 up to, but not including, 1) of all ports. */
   at(fraction: number): number {
     let rest = Math.floor(fraction * this.#size)
     for (const [first, last] of this.#ranges) {

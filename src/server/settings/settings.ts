@@ -1,8 +1,8 @@
-// Turns a server's options into what it works with. Everything is checked here, once.
+// Checks a server's options, and turns them into its settings. Nothing is checked again later.
 
 import { type Branding, checkBranding } from '../../branding.ts'
 import type { Certificates, ChallengeResponses } from '../../certificates.ts'
-import { TunnelError } from '../../errors.ts'
+import { optionInvalid, type TunnelError } from '../../errors.ts'
 import { domainHint, isValidPort, isValidSubdomain, noPort } from '../../names.ts'
 import { Networks } from '../../networks.ts'
 import { checkNames, whole } from '../../option-names.ts'
@@ -28,16 +28,15 @@ import { checkTunnelRules, type TunnelRule } from './tunnel-rule.ts'
 
 export interface ServerSettings {
   readonly port: number
-  /** Descriptors of sockets that listen already. */
+  /** The descriptors of inherited sockets. */
   readonly inherited: readonly number[]
-  /** Address to listen on. */
   readonly hostname: string
   /** The domains, at least one; URLs name the first. */
   readonly domains: readonly string[]
-  /** The same, those under another one first. */
+  /** The domains, longest first, so that a domain under another one is found first. */
   readonly domainsByLength: readonly string[]
   readonly branding: Branding | undefined
-  /** The certificate for all names. */
+  /** The certificate for all names, as `tls` of the options. */
   readonly tls: ServerTls | undefined
   readonly certificates: Certificates | undefined
   readonly challenges: ChallengeResponses | undefined
@@ -46,19 +45,22 @@ export interface ServerSettings {
   /** Whether `port` speaks TLS. */
   readonly isTls: boolean
   readonly tlsTerms: Pick<ServerTls, 'minVersion' | 'ciphers'>
-  /** Visitors may speak HTTP/2. */
+  /** Whether visitors may use HTTP/2. */
   readonly http2: boolean
-  /** Visitors may speak HTTP/3 on the UDP port next to `port`. */
+  /** Whether visitors may use HTTP/3, on the UDP port with the number of `port`. */
   readonly http3: boolean
   /** The port for redirects and challenges. `undefined` for none. */
   readonly httpPort: number | undefined
   /** A header line for responses over TLS, with its CRLF. */
   readonly hstsLine: Uint8Array | undefined
   readonly publicUrl: URL | undefined
-  /** The path has no slash at its end; `''` if there is none. */
+  /** The base path without a slash at its end; `''` if there is none. */
   readonly basePath: string
   readonly policy: Policy
-  /** Returns why strangers may have tunnels; `undefined`: they may not. `areLocal`: only this machine reaches the passed sockets. */
+  /**
+   * Returns why strangers could get tunnels. `undefined` if they cannot. `areLocal`: only this machine reaches the
+   * inherited sockets.
+   */
   readonly openFault: (areLocal: boolean | undefined) => TunnelError | undefined
   readonly ports: { readonly tcp: PortRanges; readonly udp: PortRanges }
   /** The port for TLS tunnels. `undefined` for none. */
@@ -68,9 +70,9 @@ export interface ServerSettings {
   readonly reservedNames: ReadonlySet<string>
   /** The proxies whose forwarding headers are trusted. `undefined` for none. */
   readonly trusted: Networks | undefined
-  /** Connections of trusted addresses begin with a PROXY header. */
+  /** Whether connections of trusted addresses begin with a PROXY header. */
   readonly acceptsProxyProtocol: boolean
-  /** Requests a second that listeners hear of one by one; `0`: all. */
+  /** The number of requests per second that listeners get one by one; `0`: all. */
   readonly reportRate: number
   readonly guards: readonly Guard[]
   readonly guarding: GuardMaker | undefined
@@ -85,17 +87,15 @@ export interface ServerSettings {
   readonly limits: Bounds
   readonly fixed: Partial<FixedBounds>
   readonly addressBounds: AddressBounds
-  /** Whether `maxAddressVisitors` was not set: then a server with few places lowers it. */
+  /** Whether `maxAddressVisitors` was not set. Then a server with few places lowers it. */
   readonly isAddressShareDefault: boolean
-  /** The bounds for requests that wait for their clients after the start. */
+  /** The limits for each address of requests that wait after the start. */
   readonly startupBounds: AddressBounds
 }
 
 const DEFAULT_PORTS = '20000-29999'
 
-const invalid = (text: string): TunnelError => new TunnelError('OPTION_INVALID', text)
-
-/** Throws `OPTION_INVALID` for what cannot be used. `fixed`: for tests. */
+/** Checks options and returns the settings. Throws `OPTION_INVALID`. `fixed`: for tests. */
 export function serverSettings(
   options: TunnelServerOptions,
   fixed: Partial<FixedBounds> = {},
@@ -163,7 +163,7 @@ export function serverSettings(
   }
 }
 
-/** Throws for the first option that is wrong, alone or with another one. */
+/** Checks options that depend on each other. Throws for the first wrong one. */
 function checkTogether(options: TunnelServerOptions, port: number): void {
   const { tls, certificates, clientCa, httpPort, tlsPort, tlsMinVersion, tlsCiphers, http2, http3 } = options
   const { acceptProxyProtocol, trustedProxies = [], inherited = [] } = options
@@ -208,7 +208,7 @@ function checkTogether(options: TunnelServerOptions, port: number): void {
     ],
   ]
   const fault = faults.find(([isWrong]) => isWrong)
-  if (fault !== undefined) throw invalid(fault[1])
+  if (fault !== undefined) throw optionInvalid(fault[1])
 }
 
 function checkAllPlugins({
@@ -225,7 +225,8 @@ function checkAllPlugins({
 }
 
 /**
- * Returns the bounds of addresses. By default the loopback has none: a proxy, a load test or the app itself may be behind it.
+ * Returns the limits for addresses. By default the loopback has none: a proxy, a load test or the app itself may be
+ * behind it.
  */
 function addressBounds(limits: ServerLimits, wished: TunnelServerOptions['limits']): AddressBounds {
   const { maxAddressVisitors, maxAddressRate } = limits
@@ -240,7 +241,7 @@ function trustedList(ranges: readonly string[]): Networks | undefined {
   if (ranges.length === 0) return undefined
   const list = new Networks()
   for (const range of ranges)
-    if (!list.add(range)) throw invalid(`"${range}" is not an address or a CIDR range.`)
+    if (!list.add(range)) throw optionInvalid(`"${range}" is not an address or a CIDR range.`)
   return list
 }
 
@@ -249,20 +250,20 @@ const MAX_HSTS_SECONDS = 10_000_000_000
 
 function hstsLine(seconds: number): Uint8Array | undefined {
   if (!(Number.isInteger(seconds) && seconds >= 0 && seconds <= MAX_HSTS_SECONDS))
-    throw invalid(`hsts must be a number of seconds, not ${seconds}.`)
+    throw optionInvalid(`hsts must be a number of seconds, not ${seconds}.`)
   return seconds === 0 ? undefined : Buffer.from(`Strict-Transport-Security: max-age=${seconds}\r\n`)
 }
 
 function checkDomains(domains: readonly string[]): readonly string[] {
-  if (domains.length === 0) throw invalid('A server needs at least one domain.')
+  if (domains.length === 0) throw optionInvalid('A server needs at least one domain.')
   return domains.map(domain => {
     const lower = domain.toLowerCase().replace(/\.$/, '')
     if (lower.split('.').every(isValidSubdomain)) return lower
-    throw invalid(`"${domain}" is not a domain name${domainHint(domain)}.`)
+    throw optionInvalid(`"${domain}" is not a domain name${domainHint(domain)}.`)
   })
 }
 
-/** The longest time of a timer; a longer one would fire at once. */
+/** The longest time of a timer in JavaScript; with a longer one it would fire at once. */
 export const MAX_TIMER_MS = 2_147_483_647
 function checkLimits(wished: Partial<ServerLimits>): ServerLimits {
   checkNames(wished, DEFAULT_LIMITS, 'limits')
@@ -271,13 +272,13 @@ function checkLimits(wished: Partial<ServerLimits>): ServerLimits {
     const least = NEVER_ZERO.has(name) ? 1 : 0
     const most = name.endsWith('Ms') ? MAX_TIMER_MS : Number.MAX_SAFE_INTEGER
     if (!(value >= least && value <= most)) {
-      throw invalid(`limits.${name} must be from ${least} to ${most}, not ${value}.`)
+      throw optionInvalid(`limits.${name} must be from ${least} to ${most}, not ${value}.`)
     }
   }
   const given = Object.entries(wished).filter(([, value]) => value !== undefined)
   const limits: ServerLimits = { ...DEFAULT_LIMITS, ...Object.fromEntries(given) }
   if (limits.deadAfterMs <= limits.pingIntervalMs) {
-    throw invalid('limits.deadAfterMs must be more than limits.pingIntervalMs.')
+    throw optionInvalid('limits.deadAfterMs must be more than limits.pingIntervalMs.')
   }
   return limits
 }
@@ -286,11 +287,11 @@ function checkBasePath(given: string): string {
   const path = given.replace(/\/+$/, '')
   if (path === '' || (isRoutePath(path) && URL.parse(path, 'http://localhost')?.pathname === path))
     return path
-  throw invalid(`basePath "${given}" is not a path such as /tunnel.`)
+  throw optionInvalid(`basePath "${given}" is not a path such as /tunnel.`)
 }
 
 function checkPublicUrl(publicUrl: string | undefined): URL | undefined {
   if (publicUrl === undefined) return undefined
   if (URL.canParse(publicUrl) && /^https?:$/.test(new URL(publicUrl).protocol)) return new URL(publicUrl)
-  throw invalid(`publicUrl "${publicUrl}" is not an http:// or https:// URL.`)
+  throw optionInvalid(`publicUrl "${publicUrl}" is not an http:// or https:// URL.`)
 }

@@ -1,4 +1,4 @@
-// Counters of a server, and their public form: published types must not lead to what the server is made of.
+// Counters of a server, and their public form, whose types must not expose the server's internals.
 
 /** The statistics that `getStats()` returns. Counts since `start()`. */
 export interface ServerStats {
@@ -10,7 +10,7 @@ export interface ServerStats {
   readonly connections: number
   /** Clients that ever connected. */
   readonly totalConnections: number
-  /** Names held now, those of reconnecting clients included. */
+  /** The number of names in use, including those of reconnecting clients. */
   readonly activeSubdomains: number
   /** The names, only on request. */
   readonly subdomains?: readonly string[]
@@ -27,7 +27,7 @@ export interface ServerStats {
    * the kernel before the server read them are not among them.
    */
   readonly droppedDatagrams: number
-  /** Requests in progress. */
+  /** The number of requests in progress. */
   readonly pendingResponses: number
   /** Requests to tunnels, those in progress included. */
   readonly requests: number
@@ -42,14 +42,14 @@ export interface ServerStats {
 }
 
 export class Counters {
-  /** The time of the start on the clock of `Date.now()`; 0 before it. */
+  /** The time of the start, on the clock of `Date.now()`; 0 before it. */
   startedAt = 0
   totalConnections = 0
   pending = 0
   requests = 0
   rawVisitors = 0
   droppedDatagrams = 0
-  /** The credit stalls of clients that have left. */
+  /** The number of credit stalls of clients that have left. */
   creditStalls = 0
   bytesIn = 0
   bytesOut = 0

@@ -1,10 +1,10 @@
 // The operator's rules for tunnels under load; `pressure.ts` applies them.
 
-import { TunnelError } from '../../errors.ts'
+import { optionInvalid } from '../../errors.ts'
 
 import type { ForTunnels } from '../../plugin.ts'
 
-/** A rule for the tunnels that it names; of several rules, the first counts. */
+/** A rule for the tunnels that it names. If several rules name a tunnel, the first counts. */
 export interface TunnelRule extends ForTunnels {
   /** Refuses visitors with 503 `CIRCUIT_OPEN` for a while when the app fails. Default none. `{}`: with the defaults. */
   readonly breaker?: BreakerRule
@@ -61,10 +61,10 @@ export interface BreakerRule {
   readonly openMs?: number
 }
 
-/** Each of them is a connection of a visitor. */
+/** The largest `maxQueued`: each waiting request is a visitor's connection. */
 const MAX_QUEUED = 10_000
 
-/** Throws `OPTION_INVALID`. */
+/** Checks the rules. Throws `OPTION_INVALID`. */
 export function checkTunnelRules(rules: readonly TunnelRule[]): readonly TunnelRule[] {
   for (const { breaker = {}, tunnels: _tunnels, ...rest } of rules)
     for (const [name, value] of Object.entries({ ...breaker, ...rest })) {
@@ -79,10 +79,7 @@ export function checkTunnelRules(rules: readonly TunnelRule[]): readonly TunnelR
           (value <= most || (isBytes && Number.isSafeInteger(value)))
         )
       )
-        throw new TunnelError(
-          'OPTION_INVALID',
-          `tunnelRules: ${name} must be from ${least} to ${most}, not ${value}.`,
-        )
+        throw optionInvalid(`tunnelRules: ${name} must be from ${least} to ${most}, not ${value}.`)
     }
   return rules
 }

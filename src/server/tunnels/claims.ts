@@ -1,4 +1,4 @@
-// From what a client asks for to a tunnel: what its token allows, the name or the port, and the port opened.
+// Grants tunnels: checks what the token allows, finds the name or port, and opens the port.
 
 import { type ErrorCode, TunnelError } from '../../errors.ts'
 import type { Register } from '../../wire/control.ts'
@@ -15,46 +15,49 @@ import { destinationOf, labelOf, refusalOfName, type Tunnels } from './tunnels.t
 type PortKind = 'tcp' | 'udp'
 type Claimed = Member | ErrorCode
 
-/** Ports tried for one registration before it is refused: the system may refuse many that are free here. */
+/**
+ * The number of ports tried for one registration before it is refused. The system may refuse ports that are free
+ * here.
+ */
 const MAX_TRIES = 16
 
 /** The requested tunnel, or the existing one. */
 export interface Wish
   extends Pick<Register, 'kind' | 'name' | 'port' | 'hostNames' | 'inbox' | 'wishes' | 'routes'> {
   readonly guard?: object | undefined
-  /** As `Tunnel.isEnd`. */
+  /** Whether this is the connecting end of a private service, as `Tunnel.isEnd`. */
   readonly isEnd?: boolean
 }
 
-/** The claiming client: what its token opens, and what it holds already. */
+/** The client that asks: what its token allows, and what it has already. */
 export interface Claiming {
   readonly rule: Rule
   readonly holder: QuotaOwner
   readonly guard?: OwnGuard | undefined
 }
 
-/** The terms that decide whether a tunnel may be. */
+/** The settings that decide whether a tunnel is allowed. */
 export interface ClaimTerms {
   readonly ports: Readonly<Record<PortKind, PortRanges>>
   readonly hasTlsPort: boolean
   /** The store of webhooks. `undefined` if there is none. */
   readonly inbox: object | undefined
-  /** Names that no client may take. */
+  /** The names that no client may take. */
   readonly reservedNames: ReadonlySet<string>
-  /** The domains of the server, the longest first. */
+  /** The domains of the server, longest first. */
   readonly domainsByLength: readonly string[]
 }
 
 /** The operations of the server that claims need. */
 export interface ClaimHost {
   readonly tunnels: Tunnels
-  /** The terms now: they change when the server reloads. */
+  /** The current settings, which a reload changes. */
   readonly terms: ClaimTerms
-  /** Whether the operator does not allow this name, or `tcp-20000` and similar ones. Default: all are allowed. */
+  /** Whether the operator forbids this name. Ports are names like `tcp-20000`. Default: none is forbidden. */
   isBlocked?(name: string): boolean
   /** Opens a tunnel's port. Throws, or rejects with, a TunnelError. */
   readonly open: Readonly<Record<PortKind, (tunnel: Tunnel) => PortFront | Promise<PortFront>>>
-  /** The servers that decide which of them has a port. Default: this one has all. */
+  /** The servers that decide which of them has a port. Default: this server has all ports. */
   readonly servers?: Claims | undefined
 }
 
@@ -65,9 +68,9 @@ export function refusalOf(
   terms: ClaimTerms,
 ): ErrorCode | undefined {
   if (kind === 'connect' || isEnd) return rule.allowsConnect(labelOf(name)) ? undefined : 'NOT_ALLOWED'
-  // A client that connects to a private service shows a token.
+  // The connecting end of a private service shows a token, so it needs no guard.
   if (rule.requiresGuard && kind !== 'private' && !isRefusing(guard)) return 'NOT_ALLOWED'
-  // Any client without a token could fetch the stored webhooks.
+  // Without a token, any client could fetch the stored webhooks.
   if (inbox !== undefined && (terms.inbox === undefined || rule.id === undefined)) return 'INBOX_REFUSED'
   switch (kind) {
     case 'http':
@@ -91,12 +94,12 @@ export function refusalOf(
   }
 }
 
-/** Hosts of the server's own are names, or its control host. */
+/** Whether a host may be a custom domain. Hosts under the server's own domains are names, or the control host. */
 function mayBeHostName(host: string, rule: Rule, { domainsByLength }: ClaimTerms): boolean {
   return destinationOf(host, domainsByLength).kind === 'unknown' && rule.allowsHost(host)
 }
 
-/** Returns what the client's user reads about a refusal: what happened, and the next step. */
+/** Returns the text of a refusal for the client's user: what happened, and the next step. */
 export function refusalText(code: ErrorCode, wish: Wish, claiming: Claiming, terms: ClaimTerms): string {
   const isOfOthers = code === 'NOT_ALLOWED' && claiming.rule.onlyConnects
   const action = isOfOthers ? 'Use another token, or ask the operator for one with names.' : undefined
@@ -148,7 +151,7 @@ function detailOf(
   }
 }
 
-/** The same where a directory decides which server of a cluster has a name or port. */
+/** Claims a tunnel where a directory decides which server of a cluster has a name or port. */
 export async function claimInCluster(
   wish: Register,
   claiming: Claiming,
@@ -157,7 +160,7 @@ export async function claimInCluster(
 ): Promise<Claimed> {
   const { kind, name = '', hostNames = [], pool, resume } = wish
   if (kind === 'tcp' || kind === 'udp') return claim(wish, claiming, { ...host, servers })
-  // A client that comes back within its lease has its place already.
+  // A client that returns within its lease has its place already.
   const isBack = host.tunnels.find(name)?.memberHeldBy(resume) !== undefined
   const refusal =
     refusalOf(wish, claiming.rule, host.terms) ??
@@ -185,7 +188,7 @@ export function claim(wish: Register, claiming: Claiming, host: ClaimHost): Clai
     return [name, ...hostNames].some(one => host.isBlocked?.(one))
       ? 'BLOCKED'
       : host.tunnels.claim(kind, name, { ...claimant, hostNames })
-  // A flow has no connection that could stay with one client.
+  // Datagrams have no connection that could stay with one client.
   if ((kind !== 'tcp' && kind !== 'udp') || (kind === 'udp' && pool !== undefined)) return 'KIND_REFUSED'
   if (port !== 0) return holder.during(() => take(kind, port, claimant, host))
   return holder.during(() => claimAnyPort(kind, { pool, holder, guard }, claiming.rule, host))
@@ -212,7 +215,7 @@ async function claimAnyPort(
   return token === undefined || server.overlaps(token) ? 'CLIENT_LIMIT' : 'NOT_ALLOWED'
 }
 
-/** Claims a port; in a cluster it is this server's first. */
+/** Claims a port; in a cluster, first for this server in the directory. */
 async function take(kind: PortKind, port: number, claimant: Claimant, host: ClaimHost): Promise<Claimed> {
   const name = `${kind}-${port}`
   const { servers, tunnels } = host
@@ -226,20 +229,20 @@ async function take(kind: PortKind, port: number, claimant: Claimant, host: Clai
   return member
 }
 
-/** The port is the tunnel's before it is open: no other registration tries it in the meantime. */
+/** Claims a port on this server. The tunnel has the port before it is open, so that no other registration tries it. */
 async function takeHere(kind: PortKind, port: number, claimant: Claimant, host: ClaimHost): Promise<Claimed> {
   const member = host.tunnels.claimPort(kind, port, claimant)
   if (typeof member === 'string' || member.tunnel.front !== undefined) return member
   const { tunnel } = member
   try {
-    // Others of a pool may ask for it while it is being opened.
+    // Other clients of a pool may ask for the port while it is being opened.
     tunnel.opening ??= Promise.resolve(host.open[kind](tunnel))
     const front = await tunnel.opening
     if (tunnel.members.includes(member)) {
       tunnel.front = front
       return member
     }
-    // In the meantime a reload took the port back, or the server stopped: there is no tunnel left that would close the port.
+    // While the port was opened, a reload revoked it or the server stopped: no tunnel is left that would close it.
     const code = refusalOf({ kind, port }, ANYTHING, host.terms) ?? 'SERVER_DRAINING'
     if (tunnel.members.length === 0) front.stop(code)
     return code

@@ -1,4 +1,4 @@
-// Custom domains: whole host names of tunnels in addition to their own names, and their owners.
+// Custom domains: whole host names that tunnels have in addition to their own names.
 
 interface Owner {
   readonly name: string
@@ -7,17 +7,16 @@ interface Owner {
 interface Entry<Whose> {
   readonly owner: Whose
   readonly destination: { readonly kind: 'tunnel'; readonly name: string; readonly isBelow: false }
-  /** Members of the tunnel that asked for it. */
+  /** The number of members of the tunnel that asked for the host. */
   count: number
 }
 
-/** The host names outside of the server's domains, looked up with each request for one. */
+/** The host names outside of the server's domains. Each request for such a host looks here. */
 export class HostNames<Whose extends Owner> {
-  /** A host is not a tunnel's any more. */
+  /** Called when a host no longer belongs to a tunnel. */
   freed: ((host: string) => void) | undefined
   readonly #byHost = new Map<string, Entry<Whose>>()
 
-  /** Returns the destination of a host. `undefined` if no tunnel has it. */
   destinationOf(host: string): Entry<Whose>['destination'] | undefined {
     return this.#byHost.get(host)?.destination
   }
@@ -26,7 +25,7 @@ export class HostNames<Whose extends Owner> {
     return this.#byHost.get(host)?.owner
   }
 
-  /** Whether one of them is another tunnel's. */
+  /** Whether another tunnel has one of these hosts. */
   areTaken(hosts: readonly string[], owner: Whose | undefined): boolean {
     return hosts.some(host => {
       const entry = this.#byHost.get(host)

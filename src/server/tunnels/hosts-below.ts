@@ -1,9 +1,12 @@
-// Which hosts below a wildcard tunnel may have a certificate. A visitor can ask for any host over TLS, and
-// authorities give out only this many certificates, so a question alone must not count: docs/decisions/042.
+// The hosts below a wildcard tunnel that may have a certificate. Visitors can ask for any host over TLS, and
+// authorities limit the number of certificates, so a visitor's request alone does not count: docs/decisions/042.
 
 import type { Bounds } from '../settings/bounds.ts'
 
-/** A host for which an app responded is remembered for a day: a certificate is ordered once in weeks. */
+/**
+ * The time in milliseconds (a day) for which a host with a response is remembered. A certificate is ordered once in
+ * weeks.
+ */
 const MEMORY_MS = 86_400_000
 
 export class HostsBelow {
@@ -17,14 +20,17 @@ export class HostsBelow {
     this.#now = now
   }
 
-  /** The app responded to a request for this host, and not with an error. */
+  /** Called when the app responded to a request for this host without an error. */
   answered(host: string): void {
     const now = this.#now()
     if (!this.#answered.has(host) && !(isHostName(host) && this.#hasRoom(now))) return
     this.#answered.set(host, now)
   }
 
-  /** Whether a host may have a certificate. `isListed`: the client named it, which needs no response and takes no room. */
+  /**
+   * Whether a host may have a certificate. `isListed`: the client named the host, so it needs no response and takes
+   * no room.
+   */
   has(host: string, isListed: boolean): boolean {
     if (this.#limits().maxHostsBelow === 0) return false
     const answeredAt = this.#answered.get(host)

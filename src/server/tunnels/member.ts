@@ -1,4 +1,4 @@
-// One client's hold on a tunnel. Most tunnels have one; those of a pool have one for each of its clients.
+// One client's membership in a tunnel. Most tunnels have one member; a pool has one for each client.
 
 import { createHash, randomBytes, timingSafeEqual } from 'node:crypto'
 import type { ErrorCode } from '../../errors.ts'
@@ -17,27 +17,32 @@ export class Member implements Deadline {
   /** The client. `undefined` while it is reconnecting. */
   client: ClientConnection | undefined
   #isHealthy = true
-  /** Whether it also takes the hosts below the tunnel's name. */
+  /** Whether the client also takes hosts below the tunnel's name. */
   isWildcard = false
-  /** The names below that may have certificates, as labels before the name. */
+  /** The hosts below the name that may have certificates, as labels before the name. */
   hosts: readonly string[] = []
-  /** The custom domains. */
   #hostNames: readonly string[] = []
-  /** The time of the last report of trouble with a host, on the clock of `performance.now()`. */
+  /** The time when trouble with each host was last reported to the client, on the clock of `performance.now()`. */
   readonly toldAt: Map<string, number> = new Map<string, number>()
   #inFlight = 0
   #idle: (() => void) | undefined
-  /** The mark of the member in a pool: the same after a reconnect; it can be neither guessed nor traced back to the secret. */
+  /**
+   * The id of the member in a pool: the same after a reconnect. It can be neither guessed nor traced back to the
+   * secret.
+   */
   tag = ''
-  /** The name that its client gives itself in a pool. */
+  /** The name that the client chose for itself in a pool. */
   label: string | undefined
   dueTick = 0
   /** The SHA-256 of the resume secret. `undefined` for a JSON client, which has none. */
   #resumeHash: Buffer | undefined
   #probeHash: Buffer | undefined
-  /** Marks probes by this server for the client. `undefined` for a JSON client: its messages have a field for that. */
+  /**
+   * The mark with which this server's probes are recognised by the client. `undefined` for a JSON client, whose
+   * messages have a field for it.
+   */
   serverProbe: string | undefined
-  /** The secret until it is granted. */
+  /** The resume secret until it is sent with the grant. */
   #given: string | undefined
 
   #holder: QuotaOwner
@@ -49,7 +54,7 @@ export class Member implements Deadline {
     this.#count('take')
   }
 
-  /** The token or address whose counts this member is in. */
+  /** The token or address whose quota this member uses. */
   get holder(): QuotaOwner {
     return this.#holder
   }
@@ -64,13 +69,13 @@ export class Member implements Deadline {
     return this.#hostNames
   }
 
-  /** Replaces its custom domains. None of them may be another tunnel's. */
+  /** Replaces the custom domains. None of them may belong to another tunnel. */
   useHostNames(hosts: readonly string[]): void {
     const { tunnel } = this
     const before = this.#hostNames
     if (before.length === 0 && hosts.length === 0) return
     tunnel.routesChanged()
-    // First the new ones: what stays is at no moment free.
+    // The new ones are added first, so that a host in both lists is never free.
     tunnel.tunnels.hostNames.take(hosts, tunnel)
     tunnel.tunnels.hostNames.give(before, tunnel)
     this.#holder.take('hosts', hosts.length - before.length)
@@ -79,16 +84,15 @@ export class Member implements Deadline {
 
   /** Moves it to another owner, after its client has shown another token. */
   moveTo(holder: QuotaOwner): void {
-    // A client that registered it twice still knows it when it is gone.
+    // A client that registered the tunnel twice may still refer to it after its removal.
     if (holder === this.#holder || this.#isGivenBack) return
-    // The operations of the token that its layers need.
+    // The new token may set limits for visitors, which layers apply.
     this.tunnel.routesChanged()
     this.#count('give')
     this.#holder = holder
     this.#count('take')
   }
 
-  /** The tunnel forgets it. */
   giveBack(): void {
     this.useHostNames([])
     this.#isGivenBack = true
@@ -101,7 +105,7 @@ export class Member implements Deadline {
     if (this.tunnel.port !== 0) this.#holder[change]('ports')
   }
 
-  /** Whether its origin can take visitors, by the last message of the client. Kept through a reconnect. */
+  /** Whether the app can take visitors, by the client's last message. A reconnect does not change it. */
   get isHealthy(): boolean {
     return this.#isHealthy
   }
@@ -112,7 +116,7 @@ export class Member implements Deadline {
     this.tunnel.routesChanged()
   }
 
-  /** Exchanges, lanes and connections that it serves. */
+  /** The number of exchanges, lanes and connections that the member serves. */
   get inFlight(): number {
     return this.#inFlight
   }
@@ -130,15 +134,15 @@ export class Member implements Deadline {
     idle()
   }
 
-  /** Calls `idle` once the member serves no visitor. Do not give it new ones. */
+  /** Calls `idle` once the member serves no visitor. Give it no new ones until then. */
   whenIdle(idle: () => void): void {
     if (this.#inFlight === 0) idle()
     else this.#idle = idle
   }
 
   /**
-   * The resume secret to grant: the one that `resume` proved already, otherwise a fresh one, of which only the hash stays.
-   * It does not change from grant to grant: the carrier may break before the client has read the new one.
+   * Returns the resume secret to grant: the one that `resume` proved, or a new one, of which only the hash is stored.
+   * All grants have the same secret, because the carrier may break before the client has read a new one.
    */
   secretFor(resume: string | undefined): string {
     if (resume !== undefined && this.isHeldBy(resume)) return resume
@@ -148,7 +152,7 @@ export class Member implements Deadline {
     return secret
   }
 
-  /** The secret that the directory of the cluster knows. */
+  /** Sets the secret that the cluster's directory has. */
   giveSecret(secret: string): void {
     if (this.isHeldBy(secret)) return
     this.#useSecret(secret)
@@ -167,25 +171,28 @@ export class Member implements Deadline {
     return timingSafeEqual(sha256(resume), this.#resumeHash)
   }
 
-  /** Whether a visitor is the holder itself, asking whether it can be reached. */
+  /** Whether a visitor is the client itself, which probes whether its tunnel can be reached. */
   isProbedBy(proof: string | undefined): boolean {
     if (proof === undefined || this.#probeHash === undefined) return false
     return timingSafeEqual(sha256(proof), this.#probeHash)
   }
 
-  /** The client is there: exchanges flow, also those that waited. */
+  /** Called when the client is connected: requests go to it, including those that waited. */
   attach(upstream: TunnelUpstream, client: ClientConnection): void {
     const before = this.client
     this.tunnel.routesChanged()
     this.upstream = upstream
     this.client = client
-    // The same holder came back while its old connection still looked alive.
+    // The same client came back while its old connection still looked alive.
     if (before !== undefined && before !== client) before.close('CARRIER_LOST')
     this.tunnel.tunnels.deadlines.disarm(this)
     this.tunnel.release(this.isHealthy ? this : 'ORIGIN_UNHEALTHY')
   }
 
-  /** The carrier is lost. With a resume secret the name is kept for the lease; without one it is free at once. */
+  /**
+   * Called when the carrier is lost. With a resume secret, the name is reserved for the lease; otherwise it is free
+   * at once.
+   */
   detach(upstream: TunnelUpstream): void {
     if (this.upstream !== upstream) return
     this.tunnel.routesChanged()
@@ -194,7 +201,7 @@ export class Member implements Deadline {
     this.lapse()
   }
 
-  /** No client is connected for it now: with a resume secret it is kept for the lease, otherwise it is free. */
+  /** Reserves the name for the lease if there is a resume secret; otherwise frees it. No client is connected. */
   lapse(): void {
     if (this.upstream !== undefined) return
     const { deadlines, limits } = this.tunnel.tunnels
@@ -202,14 +209,17 @@ export class Member implements Deadline {
     else deadlines.arm(this, Math.max(limits.leaseMs, 1))
   }
 
-  /** Releases the tunnel for good. `code` cuts its open requests; without it, they continue as long as the carrier. */
+  /**
+   * Removes the member for good. `code` cuts its open requests; without it, they may continue while the carrier
+   * lasts.
+   */
   remove(code?: ErrorCode): void {
     this.upstream = undefined
     this.client = undefined
     this.tunnel.leave(this, code)
   }
 
-  /** The lease ran out. */
+  /** Called at the end of the lease. */
   expired(): void {
     if (this.upstream === undefined) this.remove()
   }

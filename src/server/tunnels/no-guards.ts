@@ -1,10 +1,11 @@
-// Guards of a server without the part that has them, and what a definition of a guard says by itself.
+// Replaces the guards part on a server without it, and reads from a guard's definition whether it can refuse
+// visitors.
 
 import { TunnelError } from '../../errors.ts'
 import type { Refusal, UsedMarks } from '../../plugin.ts'
 import type { Guarding, Judgement } from '../contracts/guarding.ts'
 
-/** The guarding of a server without guards: a tunnel whose client wants one is not opened. */
+/** The guarding of a server without guards: a tunnel whose client asks for one is refused. */
 export class NoGuards implements Guarding {
   marks: UsedMarks | undefined
   asksCertificates = false
@@ -40,7 +41,7 @@ export function isRefusing(guard: object | undefined): boolean {
     : Object.keys(guard).some(key => !PERMISSIVE.has(key))
 }
 
-/** The fields of a guard that refuses no visitor. */
+/** The fields of a guard that refuse no visitor. */
 const PERMISSIVE: ReadonlySet<string> = new Set([
   'key',
   'sessionMs',

@@ -1,4 +1,4 @@
-// The clients behind one name, and which of them takes a visitor.
+// The clients behind one name, and the choice of one for each visitor.
 
 import { latin1 } from '../../http/characters.ts'
 import { findCookie } from '../../http/cookie.ts'
@@ -7,12 +7,12 @@ import type { Affinity, PoolResponse } from '../../wire/control.ts'
 import type { ConnectionLogins } from '../limits/connection-logins.ts'
 import type { Member } from './member.ts'
 
-/** Clients behind one name, those that are reconnecting included. */
+/** The maximum number of clients behind one name, including those that are reconnecting. */
 export const MAX_MEMBERS = 64
-/** Finds the member that served a visitor before. */
+/** The cookie that names the member which served a visitor before. */
 export const MEMBER_COOKIE = 'lt_member'
 
-/** A member that takes a visitor; a code when all are unhealthy; `undefined` when none is there. */
+/** The member for a visitor; a code if all are unhealthy; `undefined` if none is connected. */
 export type Choice = Member | 'ORIGIN_UNHEALTHY' | undefined
 
 /** The visitor for whom a member is chosen. */
@@ -26,9 +26,9 @@ export interface Asking {
 
 export class Pool {
   readonly affinity: Affinity
-  /** The response that the visitor gets, with `all`. */
+  /** Which response the visitor gets if all members get a copy. */
   readonly response: PoolResponse
-  /** The place where the search for the least busy one begins: among equals each gets its turn. */
+  /** The position where the next search for the least busy member begins, so that equally busy members take turns. */
   #turn = 0
 
   constructor(affinity: Affinity, response: PoolResponse = 'first') {
@@ -36,7 +36,7 @@ export class Pool {
     this.response = response
   }
 
-  /** Picks one that is there, healthy and not `tried` yet. */
+  /** Chooses a connected, healthy member that is not in `tried`. */
   pick(members: readonly Member[], asking: Asking, tried?: ReadonlySet<Member>): Choice {
     const present = members.filter(member => member.upstream !== undefined && tried?.has(member) !== true)
     if (present.length === 0) return undefined
@@ -49,10 +49,11 @@ export class Pool {
     return this.#ofCookie(able, asking.head) ?? this.#leastBusy(able)
   }
 
-  /** The one that the visitor had before, if it can show that. */
+  /** Returns the member that the visitor's cookie names, if it is able. */
   #ofCookie(able: readonly Member[], head: RequestHead | undefined): Member | undefined {
     if (this.affinity !== 'cookie' || head === undefined) return undefined
-    // Another app under the same domain can set a cookie of this name as well: the first that is one of ours counts.
+    // Another app under the same domain can set a cookie of this name. The first value that names one of our members
+    // counts.
     return findCookie(head, MEMBER_COOKIE, (bytes, start, end) => {
       const tag = latin1(bytes, start, end)
       return able.find(member => member.tag === tag)
@@ -77,7 +78,7 @@ export class Pool {
   }
 }
 
-/** The line that makes a visitor's browser come back to the same member, until it closes. */
+/** Returns the Set-Cookie line that sends a visitor's browser to the same member until the browser closes. */
 export function memberCookie(member: Member, isSecure: boolean): Uint8Array {
   const secure = isSecure ? '; Secure' : ''
   return Buffer.from(
@@ -86,8 +87,9 @@ export function memberCookie(member: Member, isSecure: boolean): Uint8Array {
 }
 
 /**
- * Rendezvous hashing: each member draws a lot for the address, and the highest has it. A member that joins or leaves moves only
- * its own share. Visitors do not know the tags, so they cannot choose an address for a member.
+ * Rendezvous hashing: each member gets a hash with the address, and the highest wins. A member that joins or leaves
+ * moves only its own share of addresses. Visitors do not know the tags, so they cannot choose an address for a
+ * member.
  */
 function nearest(able: readonly Member[], address: string): Member | undefined {
   let best: Member | undefined
@@ -101,7 +103,7 @@ function nearest(able: readonly Member[], address: string): Member | undefined {
   return best
 }
 
-/** Returns FNV-1a, its bits mixed once more at the end as MurmurHash3 does: alone it spreads short texts badly. */
+/** Returns an FNV-1a hash, mixed once more at the end as in MurmurHash3: FNV-1a alone spreads short texts badly. */
 export function hash(text: string): number {
   let value = 0x811c9dc5
   for (let at = 0; at < text.length; at++) value = Math.imul(value ^ text.charCodeAt(at), 0x01000193)

@@ -1,4 +1,4 @@
-// A public name or port: which clients hold it, the lease after a lost carrier, and the requests that wait.
+// A public name or port: the clients that have it, the lease after a lost carrier, and the requests that wait.
 
 import type { ErrorCode } from '../../errors.ts'
 import type { Guard } from '../../plugin.ts'
@@ -22,21 +22,21 @@ import { HostsBelow, isHostName } from './hosts-below.ts'
 import { Member } from './member.ts'
 import { type Asking, MAX_MEMBERS, Pool } from './pool.ts'
 
-/** The member that takes the visitor, why none does, or a wait for one. */
+/** The member that takes the visitor, a code why none does, or a wait for one. */
 export type Chosen = Member | ErrorCode | Holding<Member | ErrorCode>
 
-/** A request or connection waits for a tunnel's client to come back: this member, or a code. Called exactly once. */
+/** Called once when the wait of a request or connection ends: with the member that takes it, or a code. */
 export type Held = (outcome: Member | ErrorCode) => void
 
-/** The claim of a client for a name or port. */
+/** The claim of a client to a name or port. */
 export interface Claimant {
-  /** The token or address whose counts it goes to. */
+  /** The token or address whose quota is used. */
   readonly holder: QuotaOwner
-  /** Proves the holder of an earlier grant. */
+  /** The secret of an earlier grant, which proves the same client. */
   readonly resume?: string | undefined
-  /** The kind of the pool, if it shares the name or port. */
+  /** How the pool distributes visitors, if the name or port is shared. */
   readonly pool?: Affinity | undefined
-  /** The response that counts, in a pool where all get a copy. */
+  /** Which response counts, in a pool where all clients get a copy. */
   readonly poolResponse?: PoolResponse | undefined
   readonly guard?: OwnGuard | undefined
   /** The custom domains, in addition to the name. */
@@ -44,17 +44,17 @@ export interface Claimant {
 }
 
 export interface PortFront {
-  /** The descriptor of the socket that listens, if another program could continue with it. */
+  /** The descriptor of the listening socket. `undefined` if another program could not continue with it. */
   readonly descriptor?: number | undefined
-  /** The server stops: it takes no more visitors, and open connections continue. */
+  /** Called when the server stops: takes no more visitors; open connections continue. */
   drain(): void
-  /** The tunnel is released: the port is free, and open connections continue as long as their client. */
+  /** Called when the tunnel is released: the port is free, and open connections continue while their client does. */
   release(): void
-  /** Takes no more visitors, and cuts those that are there. */
+  /** Takes no more visitors, and cuts open connections. */
   stop(code: ErrorCode): void
   /**
-   * Takes the datagrams of a visitor of another server for a UDP port, framed, and calls `opened` once they are sent on. Cuts
-   * the connection of one that may not come in.
+   * Takes the framed datagrams of another server's visitor for a UDP port, and calls `opened` once they are sent on.
+   * Cuts the connection of a visitor that is refused.
    */
   takeFlow?(socket: Socket, address: string, opened: () => void): SocketHandler
 }
@@ -65,7 +65,7 @@ export interface TunnelRegistry {
   readonly guards: Guarding
   readonly lanes: Pick<Laning, 'recall'>
   readonly hostNames: HostNames<Tunnel>
-  /** The server stops: no client comes back. */
+  /** Whether the server stops, so that no client comes back. */
   readonly isDraining: boolean
   remove(tunnel: Tunnel): void
 }
@@ -74,7 +74,7 @@ export interface TunnelRegistry {
 export interface Connecting {
   /** Decides whether a client with this rule may connect to the private service `name`. */
   claim(name: string, rule: Rule, holder: QuotaOwner): Member | ErrorCode | Promise<Member | ErrorCode>
-  /** Returns what the client's user reads about a refusal. `undefined`: the text of other tunnels. */
+  /** Returns the text of a refusal for the client's user. `undefined`: the same text as for other tunnels. */
   refusalText(code: ErrorCode, name: string, rule: Rule): string | undefined
   /** Opens `count` streams to the client, for connections to its end of the service. */
   dial(member: Member, count: number): void
@@ -83,23 +83,23 @@ export interface Connecting {
 /** A public name or port granted to a client, or to the clients of a pool. It outlives their carriers by the lease. */
 export class Tunnel {
   readonly kind: GrantedKind
-  /** Whether this is the other end of a private service. No visitor finds it. */
+  /** Whether this is the connecting end of a private service, which no visitor can reach. */
   readonly isEnd: boolean
-  /** Its label, kind and port as in `tcp-20000`, or of a private service `tcp:db`. */
+  /** The label; for a port, kind and number as in `tcp-20000`; for a private service, as in `tcp:db`. */
   readonly name: string
   /** The public port of a `tcp` or `udp` tunnel, otherwise 0. */
   readonly port: number
-  /** The pool, if several clients share it. */
+  /** The pool. `undefined` if the tunnel is not shared. */
   readonly pool: Pool | undefined
   opening: Promise<PortFront> | undefined
-  /** The same port, open. */
+  /** The open port of a TCP or UDP tunnel. */
   front: PortFront | undefined
-  /** The router of its requests. `undefined` until it is made. Only `Parts` and `routesChanged` set it. */
+  /** The routing of its requests. `undefined` until `Parts` makes it. Only `Parts` and `routesChanged` set it. */
   router: Router | undefined
   readonly tunnels: TunnelRegistry
   readonly #members: Member[] = []
   droppedDatagrams = 0
-  /** The hosts below that may have a certificate. */
+  /** The hosts below the name that may have a certificate. */
   readonly hostsBelow: HostsBelow
   /** Requests that wait until its client is back. */
   readonly #waits: Waits<Member | ErrorCode>
@@ -128,10 +128,10 @@ export class Tunnel {
     return this.#guard
   }
 
-  /** Replaces the guard. Connections that the old one let in, and the new one would not, end with it. */
+  /** Replaces the guard. Connections that only the old guard admitted end with it. */
   useGuard(guard: OwnGuard | undefined): void {
     const before = this.#guard
-    // A client that comes back asks for the same: who was let in stays.
+    // A client that reconnects sends the same definition: admitted visitors stay.
     if (before?.definition === guard?.definition) {
       if (guard !== undefined && guard !== before) this.tunnels.guards.close(guard)
       return
@@ -141,7 +141,7 @@ export class Tunnel {
     if (before !== undefined) this.tunnels.guards.close(before, guard)
   }
 
-  /** Each of its visitors has to be asked about. */
+  /** Whether every visitor must be checked by a guard. */
   get isGuarded(): boolean {
     return this.tokenRate !== undefined || this.tunnels.guards.isAsked(this.#guard, this.name)
   }
@@ -151,22 +151,22 @@ export class Tunnel {
     return this.holder?.tokenRate
   }
 
-  /** The owner; that of the first client, in a pool. */
+  /** The quota owner; in a pool, that of the first client. */
   get holder(): QuotaOwner | undefined {
     return this.#members[0]?.holder
   }
 
-  /** The same for all tunnels of one token, or address. */
+  /** The owner: the same text for all tunnels of one token, or of one address without a token. */
   get owner(): string {
     return this.holder?.key ?? ''
   }
 
-  /** All that hold it, those that are reconnecting included. */
+  /** All members, including those that are reconnecting. */
   get members(): readonly Member[] {
     return this.#members
   }
 
-  /** The upstream for visitors that need no choice. `undefined` while every client is reconnecting. */
+  /** The upstream if no choice between clients is needed. `undefined` while every client is reconnecting. */
   get upstream(): TunnelUpstream | undefined {
     return this.#present?.upstream
   }
@@ -180,12 +180,11 @@ export class Tunnel {
     return this.#present?.client
   }
 
-  /** The hosts below its name are its own as well: some client asked for them. */
+  /** Whether hosts below the name belong to the tunnel, because a client asked for them. */
   get isWildcard(): boolean {
     return this.#members.some(member => member.isWildcard)
   }
 
-  /** The custom domains. */
   get hostNames(): readonly string[] {
     const [first, ...others] = this.#members
     if (others.length === 0) return first?.hostNames ?? []
@@ -201,12 +200,12 @@ export class Tunnel {
     return this.#members.filter(member => member.upstream !== undefined && member.isHealthy)
   }
 
-  /** Which member takes this visitor. `tried`: members that had the visitor's request already and failed. */
+  /** Chooses the member for this visitor. `tried`: members that already had the request and failed. */
   choose(asking: Asking, tried?: ReadonlySet<Member>): Chosen {
     const chosen = this.pool === undefined ? this.#members[0] : this.pool.pick(this.#members, asking, tried)
     if (chosen === 'ORIGIN_UNHEALTHY') return chosen
     if (chosen?.upstream !== undefined) return chosen.isHealthy ? chosen : 'ORIGIN_UNHEALTHY'
-    // A server that stops grants no tunnel: a visitor that waited for the client would wait without success.
+    // A server that stops grants no tunnel, so the visitor would wait without success.
     if (this.tunnels.isDraining) return 'SERVER_DRAINING'
     return { kind: 'holding', hold: held => this.hold(held, asking.address) }
   }
@@ -215,12 +214,15 @@ export class Tunnel {
     return this.#members.find(member => member.isHeldBy(resume))
   }
 
-  /** The holder that asks whether it can be reached, if a visitor is one. */
+  /** Returns the member whose client sent this probe, if it is one. */
   memberProbedBy(proof: string | undefined): Member | undefined {
     return this.#members.find(member => member.isProbedBy(proof))
   }
 
-  /** Adds a client. With too many of them the one that left first is forgotten; if all are there: no. */
+  /**
+   * Adds a client. If there are too many members, removes the one whose client left first; if all clients are
+   * connected, returns a code.
+   */
   join(holder: QuotaOwner): Member | 'CLIENT_LIMIT' {
     if (!this.isRoomOf(holder)) return 'CLIENT_LIMIT'
     this.routesChanged()
@@ -236,8 +238,8 @@ export class Tunnel {
   }
 
   /**
-   * One client less. The last one gives the name or the port back for good: visitors that wait are refused. `code`: those
-   * that have connections of their own are cut with it.
+   * Removes a member. After the last one, the name or port is free and waiting visitors are refused. `code`: also
+   * cuts visitors with connections of their own.
    */
   leave(member: Member, code?: ErrorCode): void {
     this.routesChanged()
@@ -255,17 +257,17 @@ export class Tunnel {
     this.tunnels.remove(this)
   }
 
-  /** Whether this holder may have one tunnel of this kind more. */
+  /** Whether the quota of this owner allows one more tunnel of this kind. */
   isRoomOf(holder: QuotaOwner): boolean {
     return holder.hasRoomFor('tunnels') && (this.port === 0 || holder.hasRoomFor('ports'))
   }
 
-  /** Gives the name or the port back for good, for all members. */
+  /** Releases the name or port for all members. */
   remove(code: ErrorCode): void {
     for (const member of [...this.#members]) member.remove(code)
   }
 
-  /** Whether a certificate for this host should be had, which is below its name under one of the domains. */
+  /** Whether a host below this name, under one of the domains, should have a certificate. */
   mayCertify(host: string, domains: readonly string[]): boolean {
     if (!this.isWildcard || !isHostName(host)) return false
     const listed = this.#members.flatMap(({ hosts }) => hosts).slice(0, this.tunnels.limits.maxHostsBelow)
@@ -276,8 +278,8 @@ export class Tunnel {
   }
 
   /**
-   * A visitor from this address waits for the client to come back, bounded in time and number. Returns the function that stops waiting, or a
-   * code when nothing more may wait.
+   * Makes a visitor from this address wait for the client, bounded in time and number. Returns the function that ends
+   * the wait, or a code if too many wait.
    */
   hold(held: Held, address: string): (() => void) | ErrorCode {
     const { holdTimeoutMs, maxHeldRequests } = this.tunnels.limits
@@ -286,7 +288,7 @@ export class Tunnel {
     return wait === undefined ? 'CLIENT_RECONNECTING' : () => wait.stop()
   }
 
-  /** Its upstream has changed: each request has to be routed again. */
+  /** Called when routes may have changed: each request is routed again. */
   routesChanged(): void {
     this.router = undefined
     this.tunnels.lanes.recall([this])
@@ -297,7 +299,7 @@ export class Tunnel {
     this.#waits.finish(outcome)
   }
 
-  /** The name belongs to another server of the cluster: waiting requests are routed again once it is gone here. */
+  /** Removes the tunnel, because another server of the cluster has the name. Waiting requests are then routed again. */
   moveAway(remove: (member: Member) => void): void {
     const finish = this.#waits.stop()
     for (const member of [...this.#members]) remove(member)

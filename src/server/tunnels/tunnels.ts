@@ -1,4 +1,5 @@
-// All tunnels of a server by name, a port being one too: who has a host, who may have it, and which names are free.
+// All tunnels of a server by name or port: finds the tunnel of a host, decides who may have a name, and knows which
+// are free.
 
 import { isPortName } from '../../directory.ts'
 import type { ErrorCode } from '../../errors.ts'
@@ -13,23 +14,22 @@ import { FreePorts } from './free-ports.ts'
 import { HostNames } from './host-names.ts'
 import type { Member } from './member.ts'
 import { NoGuards } from './no-guards.ts'
-import { NO_LANES } from './no-lanes.ts'
 import { type Claimant, Tunnel, type TunnelRegistry } from './tunnel.ts'
 
 export class Tunnels implements TunnelRegistry {
   readonly deadlines: Deadlines
   guards: Guarding = new NoGuards()
   lanes: Laning = NO_LANES
-  /** Which ports have no tunnel. */
+  /** The ports that have no tunnel. */
   readonly ports: Readonly<Record<'tcp' | 'udp', FreePorts>> = { tcp: new FreePorts(), udp: new FreePorts() }
   readonly hostNames: HostNames<Tunnel> = new HostNames()
   isDraining = false
-  /** A name or port has no tunnel any more. */
+  /** Called when a name or port has no tunnel any more. */
   freed: ((name: string) => void) | undefined
   readonly #byName = new Map<string, Tunnel>()
   readonly #limits: () => Bounds
 
-  /** `limits`: those of now. */
+  /** Makes the set. `limits` returns the current limits. */
   constructor(limits: () => Bounds, deadlines: Deadlines) {
     this.#limits = limits
     this.deadlines = deadlines
@@ -47,7 +47,7 @@ export class Tunnels implements TunnelRegistry {
     return [...this.#byName.values()]
   }
 
-  /** Where requests go, or who gets reports of them, has changed for all of them. */
+  /** Routes the requests of all tunnels again, because their destination or their reports have changed. */
   routesChanged(): void {
     for (const tunnel of this.#byName.values()) tunnel.router = undefined
     this.lanes.recall(this.all())
@@ -69,8 +69,9 @@ export class Tunnels implements TunnelRegistry {
   }
 
   /**
-   * Takes a name for a client. A name with a connected client, or within its lease, only goes to a client that proves to
-   * be the same one, which takes it over at once, whether its old carrier looks dead or not; or to one more of a pool.
+   * Takes a name for a client. A name whose client is connected, or within its lease, goes only to a client that
+   * proves to be the same one, or to a further client of a pool. The same client gets it at once, even if its old
+   * carrier still looks alive.
    */
   claim(kind: 'http' | 'tls' | 'private', name: string, claimant: Claimant): Member | ErrorCode {
     const refusal = refusalOfName(name, kind)
@@ -102,7 +103,7 @@ export class Tunnels implements TunnelRegistry {
     return more <= 0 || holder.hasRoomFor('hosts', more) ? undefined : 'CLIENT_LIMIT'
   }
 
-  /** The same for a port. The tunnel of the one returned is new when it has no `front`. */
+  /** Takes a port for a client, as `claim`. The tunnel is new if it has no `front`. */
   claimPort(kind: 'tcp' | 'udp', port: number, claimant: Claimant): Member | ErrorCode {
     const name = `${kind}-${port}`
     const existing = this.#byName.get(name)
@@ -130,7 +131,7 @@ export class Tunnels implements TunnelRegistry {
     return kind === 'tcp' || kind === 'udp' ? this.ports[kind] : undefined
   }
 
-  /** Ports take no new visitors, and nothing waits any longer: no client can come back. */
+  /** Closes ports for new visitors, and ends all waits: no client can come back. */
   drain(code: ErrorCode): void {
     this.isDraining = true
     for (const tunnel of [...this.#byName.values()]) {
@@ -139,13 +140,16 @@ export class Tunnels implements TunnelRegistry {
     }
   }
 
-  /** Gives all names back: whatever waits fails. */
+  /** Removes all tunnels; visitors that wait get an error. */
   clear(code: ErrorCode): void {
     for (const tunnel of [...this.#byName.values()]) tunnel.remove(code)
   }
 }
 
-/** A name or port that exists: for the holder that comes back, and for one more of a pool. Both must mean a pool, or neither. */
+/**
+ * Admits a client to a name or port that exists: the same client, or a further one of a pool. The claim and the
+ * tunnel must agree on being a pool.
+ */
 function admit(tunnel: Tunnel, { resume, pool, holder, guard }: Claimant): Member | ErrorCode | undefined {
   if ((tunnel.pool === undefined) !== (pool === undefined)) return undefined
   const own = tunnel.memberHeldBy(resume)
@@ -153,11 +157,11 @@ function admit(tunnel: Tunnel, { resume, pool, holder, guard }: Claimant): Membe
   // A pool either copies requests to all clients or shares them out: a mix would give a client only some of its webhooks.
   const isCopied = (affinity: Affinity | undefined) => affinity === 'all'
   if (isCopied(tunnel.pool?.affinity) !== isCopied(pool)) return 'POOL_DIFFERS'
-  // Each client of a pool must be able to count on its guard.
+  // Each client of a pool must be able to rely on its guard.
   const isAlone = tunnel.members.every(member => member === own)
   if (!isAlone && tunnel.guard?.definition !== guard?.definition) return 'POOL_DIFFERS'
   if (own === undefined) return tunnel.join(holder)
-  // A tunnel whose token has changed counts for the new token.
+  // A tunnel whose client shows another token counts for that token.
   if (own.holder !== holder && !tunnel.isRoomOf(holder)) return 'CLIENT_LIMIT'
   own.moveTo(holder)
   tunnel.useGuard(guard)
@@ -179,14 +183,17 @@ export type Destination =
 
 export interface NamedTunnel {
   readonly name: string
-  /** There are more labels in front of the name: only a wildcard tunnel has those. */
+  /** Whether the host has more labels in front of the name, which only a wildcard tunnel serves. */
   readonly isBelow: boolean
 }
 
 const CONTROL: Destination = { kind: 'control' }
 const UNKNOWN: Destination = { kind: 'unknown' }
 
-/** `host` is lower-case and without port, as the head parser leaves it; `domains` are the longest first. */
+/**
+ * Returns what a host means for this server. `host` is lower-case, without a port, as the head parser leaves it;
+ * `domains` are sorted, longest first.
+ */
 export function destinationOf(host: string, domains: readonly string[]): Destination {
   for (const domain of domains) {
     if (host === domain) return CONTROL
@@ -195,11 +202,12 @@ export function destinationOf(host: string, domains: readonly string[]): Destina
     const start = host.lastIndexOf('.', end - 1) + 1
     const name = host.slice(start, end)
     const isBelow = start > 0
-    // Labels of the server's own: they belong to the control host.
+    // These labels belong to the control host.
     if (name === 'api' || name === 'www') return isBelow ? UNKNOWN : CONTROL
     return { kind: 'tunnel', name, isBelow }
   }
-  // Plain addresses: a server that has no name yet, health checks, clients on the same machine.
+  // Plain addresses reach the control host: for a server without a name, for health checks, and for clients on the
+  // same machine.
   return host === 'localhost' || isAddress(host) ? CONTROL : UNKNOWN
 }
 
@@ -210,4 +218,13 @@ function isAddress(host: string): boolean {
 /** Returns the name of a private service without `tcp:` or `udp:`, which no host and no port has. `''` for any other name. */
 export function labelOf(name: string): string {
   return /^(?:tcp|udp):(.*)$/.exec(name)?.[1] ?? ''
+}
+
+export const NO_LANES: Laning = {
+  count: 0,
+  recall() {},
+  harvest() {},
+  addedTo: served => served,
+  forVisitor: () => undefined,
+  forSession: () => undefined,
 }

@@ -1,5 +1,5 @@
-// Bytes of an app that wait for a turn of the event loop, because looking through them takes time: the rest of a response, or
-// frames of HTTP/2; and how the stream ended behind them.
+// Bytes of an app that wait for a turn of the event loop, because parsing takes time: the rest of a response, or
+// frames of HTTP/2. Also stores how the stream ended after them.
 
 import { copyOf } from '../../bytes.ts'
 import type { Turns, Waiting } from '../../session/turns.ts'
@@ -8,13 +8,13 @@ export class AnswerQueue implements Waiting {
   readonly #turns: Turns
   readonly #take: (bytes: Uint8Array, start: number, end: number) => void
   readonly #pieces: Uint8Array[] = []
-  /** The current piece: a rest that is put back needs no copy. */
+  /** The piece that is being handled. If a part of it is put back, no copy is needed. */
   #own: Uint8Array | undefined
   #ending: (() => void) | undefined
-  /** Counts the ends: a piece can be the last of its response. */
+  /** The number of responses that ended, to notice a piece that was the last of its response. */
   #answer = 0
 
-  /** `take` does a portion of a piece, and puts back what is left of it. */
+  /** Makes a queue. `take` handles a portion of a piece, and puts the rest back. */
   constructor(turns: Turns, take: (bytes: Uint8Array, start: number, end: number) => void) {
     this.#turns = turns
     this.#take = take
@@ -24,23 +24,22 @@ export class AnswerQueue implements Waiting {
     return this.#pieces.length === 0
   }
 
-  /** The stream has ended behind what waits. */
+  /** Whether the stream has ended after the bytes that wait. */
   get isEnding(): boolean {
     return this.#ending !== undefined
   }
 
-  /** Keeps a copy of bytes[start, end) behind what waits: they arrived in the meantime. How many that can be is bounded by the stream's window. */
+  /** Adds a copy of bytes[start, end) that arrived while others wait. The stream's window limits their number. */
   add(bytes: Uint8Array, start: number, end: number): void {
     this.#pieces.push(copyOf(bytes, start, end))
   }
 
-  /** Keeps bytes[start, end) in front of what waits, until there is a turn. */
+  /** Puts bytes[start, end) in front of the bytes that wait, until the next turn. */
   putBack(bytes: Uint8Array, start: number, end: number): void {
     this.#pieces.unshift(bytes === this.#own ? bytes.subarray(start, end) : copyOf(bytes, start, end))
     this.#turns.wait(this)
   }
 
-  /** Calls `ending` once nothing waits. */
   endWith(ending: () => void): void {
     this.#ending = ending
   }
@@ -59,7 +58,6 @@ export class AnswerQueue implements Waiting {
     ending?.()
   }
 
-  /** Nothing more of it is wanted. */
   clear(): void {
     this.#answer++
     this.#ending = undefined

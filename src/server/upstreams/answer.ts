@@ -1,4 +1,4 @@
-// The response of a guard, in place of an app's: at once, or when it has read a form.
+// Sends the response of a guard in place of the app's: at once, or after it has read a form.
 
 import type { Branding } from '../../branding.ts'
 import { copyOf } from '../../bytes.ts'
@@ -13,7 +13,7 @@ import { DEAD_EXCHANGE, type Exchange, type Upstream, type Visit } from '../cont
 export interface AnswerHost {
   /** The operator's name, contact and logo, for pages. */
   readonly branding: Branding | undefined
-  /** Makes a refusal of what a form's reader threw, and in place of an invalid refusal. */
+  /** Makes a refusal from an error of the form's reader, or in place of an invalid refusal. */
   failed(cause: unknown): Refusal
   answered(code: ErrorCode | undefined, reason: string | undefined): void
 }
@@ -33,7 +33,7 @@ export class AnswerUpstream implements Upstream {
     const answer = this.#answer
     if (!('read' in answer)) return this.#say(visit, answer)
     const { body, contentLength, expectsContinue } = visit.head
-    // Browsers say how long a form is.
+    // Browsers always send the length of a form.
     if (body === 'chunked') return this.#say(visit, { code: 'BAD_REQUEST' })
     if (contentLength > answer.maxBodyBytes) return this.#say(visit, { code: 'BODY_TOO_LARGE' })
     if (expectsContinue) visit.write(CONTINUE)
@@ -47,7 +47,7 @@ export class AnswerUpstream implements Upstream {
       ...DEAD_EXCHANGE,
       body: bytes => pieces.push(copyOf(bytes)),
       bodyEnded: () => {
-        // The reader may throw at once, or later.
+        // The reader may throw in the call, or reject later.
         void new Promise<Refusal>(resolve => resolve(read(Buffer.concat(pieces))))
           .catch(cause => this.#host.failed(cause))
           .then(answer => {
@@ -60,9 +60,13 @@ export class AnswerUpstream implements Upstream {
     }
   }
 
-  /** Responds once the request is complete; to a request with a body at once, and ends its connection. */
+  /**
+   * Responds once the request is complete. To a request with an unread body it responds at once, and the connection
+   * ends.
+   */
   #say(visit: Visit, refusal: Refusal, isRead = visit.head.body === 'none'): Exchange {
-    // After a request to switch protocols no other one comes, and one that is misdirected is to come by another connection.
+    // After a request to switch protocols, the connection carries no other request. A misdirected request must come
+    // on another connection.
     const isLast = visit.head.upgrade !== '' || refusal.code === 'CONNECTION_MISDIRECTED'
     const keepAlive = isRead && !isLast && visit.keepsAlive
     const answer = (): void => {
@@ -88,7 +92,7 @@ export class AnswerUpstream implements Upstream {
 
 const CONTINUE = Buffer.from('HTTP/1.1 100 Continue\r\n\r\n')
 
-/** Why a visitor is refused; `undefined`: it is not, the guard only shows a page or leads somewhere else. */
+/** Returns the code for which a visitor is refused. `undefined` if the guard only shows a page or redirects. */
 export function refusalCodeOf({ code, status, body }: Refusal): ErrorCode | undefined {
   if (code !== undefined) return code
   return body === undefined || (status ?? 403) >= 400 ? 'GUARD_REFUSED' : undefined

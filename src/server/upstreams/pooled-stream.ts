@@ -1,4 +1,4 @@
-// One stream of the pool between its exchanges: idle, reserved for one visitor, or being sent.
+// One stream of the pool between exchanges: idle, reserved for one visitor, or lent to a lane.
 
 import type { LaneEnd, LaneTerms } from '../../accelerator.ts'
 import type { ErrorCode } from '../../errors.ts'
@@ -13,31 +13,31 @@ import type { Taker, Takers } from '../limits/takers.ts'
 import { StreamExchange } from './stream-exchange.ts'
 import type { StreamsContext, StreamsUpstream } from './streams.ts'
 
-/** How long a lane may be idle before it is handed back. */
+/** The time in milliseconds for which a lane may be idle before the connection is returned. */
 const LANE_IDLE_MS = 1_000
-/** How long the origin may take to end after a stream was ended from here. */
+/** The time in milliseconds for the origin to end a stream after this side ended it. */
 const RETIRE_MS = 5_000
 
 type Phase =
   | 'idle'
-  /** A lane serves its one visitor on it, or is about to. */
+  /** A lane serves one visitor on the stream, or is about to. */
   | 'lent'
   | 'exchange'
-  /** Ended from here; the origin has a moment to end as well. */
+  /** This side ended the stream; the origin has a moment to end it as well. */
   | 'retiring'
   | 'closed'
 
 export class PooledStream implements StreamHandler, Reserved, Deadline, Taker, Kept {
   dueTick = 0
-  /** An exchange was complete on it before: the origin may have closed it in the meantime. */
+  /** Whether an exchange was completed on the stream before, so that the origin may have closed it since. */
   isReused = false
-  /** The current or last owner. */
+  /** The visitor that used the stream last, or uses it now. */
   visitor: string
   /** Whether the stream carries HTTP/1.1 to an app that otherwise gets HTTP/2: for one WebSocket. */
   isApart = false
-  /** The app took, or asked for, a login of the connection. */
+  /** Whether the app asked for a login of the connection, or accepted one. */
   isPrivate = false
-  /** Of the visitor's connection that has it alone; `undefined`: none can have it again. */
+  /** The connection whose logins the stream carries. `undefined` if none can have it again. */
   logins: ConnectionLogins | undefined
   readonly #pool: StreamsUpstream
   readonly #context: StreamsContext
@@ -45,13 +45,12 @@ export class PooledStream implements StreamHandler, Reserved, Deadline, Taker, K
   readonly #exchange: StreamExchange
   #stream: ByteStream | undefined
   #phase: Phase = 'idle'
-  /** One visitor has it to itself. */
+  /** Whether the stream is reserved for one visitor. */
   #isReserved = false
   #lane: { stop(): void } | undefined
-  /** A lane sent the request that comes next. */
+  /** Whether a lane sent the request that comes next. */
   #wasAsked = false
 
-  /** `takers`: of the pool. */
   constructor(pool: StreamsUpstream, context: StreamsContext, takers: Takers, visitor: string) {
     this.#pool = pool
     this.#context = context
@@ -70,7 +69,7 @@ export class PooledStream implements StreamHandler, Reserved, Deadline, Taker, K
     return this.#stream
   }
 
-  /** Puts a visit's exchange on the stream: sends its head. */
+  /** Starts a visit's exchange on the stream, by sending its head. */
   begin(visit: Visit): Exchange {
     if (this.#stream === undefined) {
       visit.fail('CLIENT_GONE')
@@ -88,7 +87,7 @@ export class PooledStream implements StreamHandler, Reserved, Deadline, Taker, K
   received(bytes: Uint8Array, start: number, end: number): void {
     if (this.#phase === 'exchange') return this.#exchange.received(bytes, start, end)
     if (this.#phase !== 'idle' && this.#phase !== 'lent') return
-    // Nothing was asked: whatever this is, the next visitor must not get it.
+    // Without a request, a response could only mislead the next visitor.
     this.#pool.dropIdle(this)
     this.#reset('PROTOCOL_ERROR')
   }
@@ -121,7 +120,10 @@ export class PooledStream implements StreamHandler, Reserved, Deadline, Taker, K
     this.#close()
   }
 
-  /** Idle for too long, or the origin took too long: for the head of its response, or to end after us. */
+  /**
+   * Called when the stream was idle for too long, or the origin took too long for a response head or to end the
+   * stream.
+   */
   expired(): void {
     switch (this.#phase) {
       case 'idle':
@@ -134,7 +136,7 @@ export class PooledStream implements StreamHandler, Reserved, Deadline, Taker, K
     }
   }
 
-  /** Another stream of the client is wanted, and there is no room. */
+  /** Ends the idle stream, because another one of the client needs its place. */
   giveWay(): void {
     if (this.#phase === 'exchange') return this.#exchange.giveWay()
     this.#lane?.stop()
@@ -149,37 +151,37 @@ export class PooledStream implements StreamHandler, Reserved, Deadline, Taker, K
 
   // ── From its exchange ──────────────────────────────────────────────────────────────────────────────────────
 
-  /** Calls `originTimedOut` after `ms`; 0: never. Replaces what was set before. */
+  /** Calls `originTimedOut` after `ms`; 0: never. Replaces an earlier call. */
   expectAnswer(ms: number): void {
     this.#context.server.deadlines.arm(this, ms)
   }
 
-  /** Reserves the stream for this visitor's connection; `undefined`: it serves no further exchange. */
+  /** Reserves the stream for this visitor's connection. With `undefined`, it serves no further exchange. */
   becomePrivate(logins: ConnectionLogins | undefined): void {
     this.isPrivate = true
     this.logins = logins
     if (logins !== undefined) logins.hasBegun = true
   }
 
-  /** Opens a fresh stream in place of the one that failed; `undefined`: the session has no room, or is gone. */
+  /** Opens a new stream in place of the one that failed. `undefined` if the session has no room, or is gone. */
   reopen(head: RequestHead): ByteStream | undefined {
     this.#stream?.reset('CANCELLED')
     this.isReused = false
     return this.open(goesApart(head, this.#context))
   }
 
-  /** The exchange is over, and the stream good for another one. */
+  /** Called when the exchange is over and the stream can be used again. */
   giveBack(): void {
-    // The next request of the pool speaks HTTP/2.
+    // The next request of the pool uses HTTP/2.
     if (this.isApart) return this.retire()
     this.#phase = 'idle'
     this.isReused = true
-    // The visitor's connection has a time of its own.
+    // A visitor's connection has an idle timeout of its own.
     this.#context.server.deadlines.arm(this, this.isPrivate ? 0 : this.#context.server.limits.streamIdleMs)
     this.#returnToPool()
   }
 
-  /** Ends the stream in good order: the origin sees FIN, not a failure. */
+  /** Ends the stream in good order: the origin sees FIN rather than a failure. */
   retire(): void {
     const stream = this.#stream
     if (stream === undefined) return this.#close()
@@ -189,7 +191,7 @@ export class PooledStream implements StreamHandler, Reserved, Deadline, Taker, K
     else this.#context.server.deadlines.arm(this, RETIRE_MS)
   }
 
-  /** The exchange is over, and the stream is reset. */
+  /** Resets the stream, because the exchange left it in an unusable state. */
   discard(): void {
     this.#reset('CANCELLED')
   }
@@ -252,12 +254,12 @@ export class PooledStream implements StreamHandler, Reserved, Deadline, Taker, K
     this.#phase = 'idle'
     this.#wasAsked = end?.isAsked === true
     const { deadlines, limits } = this.#context.server
-    // The stream was idle for a while.
+    // The stream has already used a part of its idle time.
     if (limits.streamIdleMs > 0) deadlines.arm(this, Math.max(1, limits.streamIdleMs - LANE_IDLE_MS))
   }
 }
 
-/** Whether this request needs HTTP/1.1 although the app otherwise gets HTTP/2. */
+/** Whether this request needs HTTP/1.1 although the app gets HTTP/2 otherwise. */
 export function goesApart(head: RequestHead, { apps }: StreamsContext): boolean {
   return head.upgrade === 'websocket' && apps?.sendsUpgradesApart === true
 }

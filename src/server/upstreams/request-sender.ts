@@ -1,4 +1,4 @@
-// Sends heads, built in one array within one call, and requests, which it stores while they may be sent once more.
+// Builds heads in a shared array within one call, and sends requests. Keeps a request while it may be sent again.
 
 import { copyBytes, copyOf } from '../../bytes.ts'
 import { CR, IDEMPOTENT, LF } from '../../http/characters.ts'
@@ -16,10 +16,16 @@ import type { Rewrite, Visit } from '../contracts/upstream.ts'
 import { type Movement, Progress } from '../limits/deadlines.ts'
 import type { Bounds } from '../settings/bounds.ts'
 
-/** A head and the part of its body that arrived with it leave in one write, up to this size together. */
+/**
+ * The size of the shared array. A head and the part of its body that arrived with it leave in one write, up to this
+ * size.
+ */
 const SCRATCH_BYTES = 262_144
 
-/** Reused: to keep bytes of it, copy them. A longer head replaces it by a longer array. */
+/**
+ * The shared array. Its content changes with the next head, so copy bytes to keep them. A longer head replaces the
+ * array.
+ */
 export let scratch: Uint8Array = new Uint8Array(SCRATCH_BYTES)
 
 export function writeRequestHead(visit: Visit, rewrite: Rewrite | undefined): number {
@@ -27,7 +33,7 @@ export function writeRequestHead(visit: Visit, rewrite: Rewrite | undefined): nu
   return forwardRequestHead(visit.head, visit.hop(rewrite), scratch, 0)
 }
 
-/** Writes the head of a request unchanged, with a line in front of the others. Returns where it ends. */
+/** Writes a request head unchanged, with a line in front of the others. Returns the end position. */
 export function writeHeadWithLine({ head }: Visit, line: Uint8Array): number {
   const { bytes, start, end, fields } = head
   const firstLine = fields.count === 0 ? end - 2 : fields.lineStart(0)
@@ -43,7 +49,7 @@ export function writeInterimHead(answer: ResponseHead, style: AnswerStyle): numb
   return forwardResponseHead(answer, style, scratch, 0)
 }
 
-/** Writes the head of the final response, with the server's own lines. Returns where it ends. */
+/** Writes the head of the final response, with the server's own lines. Returns the end position. */
 export function writeAnswerHead(answer: ResponseHead, style: AnswerStyle, visit: Visit): number {
   let end = addLine(writeInterimHead(answer, style), visit.answerLines)
   const { hstsLine, altSvcLine } = visit
@@ -53,17 +59,17 @@ export function writeAnswerHead(answer: ResponseHead, style: AnswerStyle, visit:
   return end
 }
 
-/** Puts a piece of the body behind a head that ends at `end`. `false`: it does not fit. */
+/** Appends a piece of the body after a head that ends at `end`. Returns `false` if it does not fit. */
 export function addBody(end: number, bytes: Uint8Array, from: number, to: number): boolean {
   if (end + to - from > scratch.length) return false
   if (to > from) copyBytes(bytes, from, to, scratch, end)
   return true
 }
 
-/** Adds whole header lines to the head that ends at `end`, in front of its blank line. Returns its new end. */
+/** Adds whole header lines to the head that ends at `end`, before its blank line. Returns the new end. */
 function addLine(end: number, lines: Uint8Array | undefined): number {
   if (lines === undefined) return end
-  // The room that `maxForwardedBytes` leaves is for a request's own lines: a response has hardly any.
+  // The array has room for lines of a request (`maxForwardedBytes`), of which a response has few.
   scratch.set(lines, end - 2)
   scratch[end + lines.length - 2] = CR
   scratch[end + lines.length - 1] = LF
@@ -75,29 +81,35 @@ function makeRoomFor(head: RequestHead | ResponseHead): void {
   if (scratch.length < needed) scratch = new Uint8Array(needed)
 }
 
-/** Request body kept for a second try on a fresh stream. nginx keeps as much in memory by default. */
+/**
+ * The size of a request body that is kept for a second attempt on a new stream. nginx keeps as much in memory by
+ * default.
+ */
 const MAX_REPLAY_BYTES = 65_536
-/** With less to come of a body, starting a splice costs more than it saves; measured by `benchmarks/speed.ts --only 1m10`. */
+/**
+ * If less of a body is left, starting a splice costs more than it saves; measured by `benchmarks/suites/speed.ts --only
+ * 1m10`.
+ */
 export const MIN_SPLICED_BYTES = 262_144
 
 export class RequestSender implements Movement {
-  /** The request is complete; after a switch: the visitor sent FIN. */
+  /** Whether the request is complete; after a switch of protocols, whether the visitor sent FIN. */
   isDone = false
   readonly #limits: Bounds
-  /** The origin does not read as fast as the visitor sends: bounds how long it may take nothing at all. */
+  /** Limits the time for which the origin may take no bytes while some wait. */
   readonly #progress: Progress
   readonly #stalled: () => void
   #stream: ByteStream | undefined
-  /** Bytes sent on the stream before this request: the origin had received at most this many of them then. */
+  /** The number of bytes sent on the stream before this request. The origin has received at most this many of them. */
   #sentBefore = 0
-  /** The origin has all of the request already. */
+  /** Whether the origin has the whole request already. */
   #wasSent = false
-  /** Body pieces of the request, while it could be sent again; `undefined` when it no longer can. */
+  /** Pieces of the body while the request may be sent again. `undefined` afterwards. */
   #replay: Uint8Array[] | undefined
   #replayBytes = 0
-  /** The kernel moves the body. */
+  /** The transfer by the kernel that moves the body, if there is one. */
   #upload: Splice | undefined
-  /** Bytes wait for the origin, which takes none of them at the moment. */
+  /** Whether bytes wait for the origin, which takes none at the moment. */
   #isBackedUp = false
 
   constructor(limits: Bounds, deadlines: Clock, stalled: () => void) {
@@ -107,8 +119,9 @@ export class RequestSender implements Movement {
   }
 
   /**
-   * Sends the head that `writeRequestHead` has built, up to `headEnd`. `mayRepeat`: the body is kept for a second try.
-   * `sentBytes`: bytes of head and body that the origin has already. `false`: the visitor has to wait.
+   * Sends the head that `writeRequestHead` has built, up to `headEnd`. `mayRepeat`: the body is kept for a second
+   * attempt.
+   * `sentBytes`: bytes of head and body that the origin has already. Returns `false` if the visitor must pause.
    */
   begin(stream: ByteStream, headEnd: number, mayRepeat: boolean, sentBytes: number): boolean {
     this.#stream = stream
@@ -120,7 +133,7 @@ export class RequestSender implements Movement {
     return this.#wasSent || stream.write(scratch, 0, headEnd)
   }
 
-  /** Sends a piece of the body. `false`: the visitor has to wait. */
+  /** Sends a piece of the body. Returns `false` if the visitor must pause. */
   body(bytes: Uint8Array): boolean {
     if (this.#replay !== undefined) {
       this.#replayBytes += bytes.length
@@ -145,30 +158,29 @@ export class RequestSender implements Movement {
     return this.#upload
   }
 
-  /** Ends the direction of the visitor, after a switch. */
+  /** Ends the visitor's direction after a switch of protocols. */
   end(): void {
     this.#stream?.end()
   }
 
-  /** The origin has to take some of what waits, or the exchange fails. */
+  /** Requires the origin to take some of the waiting bytes in time; otherwise the exchange fails. */
   expectProgress(): void {
     this.#isBackedUp = true
     this.#progress.expect(this.#limits.sendTimeoutMs)
   }
 
-  /** Nothing waits any more, or it does not matter how long it waits. */
+  /** Ends that requirement: no bytes wait, or it does not matter how long they do. */
   stopExpecting(): void {
     if (!this.#isBackedUp) return
     this.#isBackedUp = false
     if (this.#upload === undefined) this.#progress.stop()
   }
 
-  /** A response has begun: the request is not sent again. */
+  /** Drops the kept body, because a response has begun and the request is not sent again. */
   forgetReplay(): void {
     this.#replay = undefined
   }
 
-  /** The exchange is over. */
   stop(): void {
     this.#isBackedUp = false
     this.#progress.stop()
@@ -176,12 +188,15 @@ export class RequestSender implements Movement {
     this.#stream = undefined
   }
 
-  /** Pieces of the body so far, if the origin received nothing of the request; `undefined`: it cannot be sent again. */
+  /**
+   * Returns the pieces of the body so far if the origin received nothing of the request. `undefined` if it cannot be
+   * sent again.
+   */
   piecesUnlessDelivered(delivered: number): readonly Uint8Array[] | undefined {
     return delivered <= this.#sentBefore ? this.#replay : undefined
   }
 
-  /** The same, also where the method does no harm when the request arrives twice. */
+  /** As `piecesUnlessDelivered`, but also for methods that do no harm when the request arrives twice. */
   piecesToRepeat(delivered: number, method: string): readonly Uint8Array[] | undefined {
     return IDEMPOTENT.has(method) ? this.#replay : this.piecesUnlessDelivered(delivered)
   }
@@ -194,7 +209,7 @@ export class RequestSender implements Movement {
     return stream === undefined ? 0 : stream.sentBytes - stream.waitingBytes
   }
 
-  /** The visitor has not sent bytes that a splice has not moved yet: then it is not the origin that is slow. */
+  /** Whether the origin is slow. It is not if a splice waits for bytes that the visitor has not sent. */
   get isWaiting(): boolean {
     return this.#upload === undefined || this.#upload.takenBytes > this.#upload.movedBytes
   }

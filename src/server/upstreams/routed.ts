@@ -1,4 +1,4 @@
-// Upstream that parts requests by their path: each route has an upstream of its own, the rest go to the tunnel's.
+// An upstream that divides requests by path: each route has an upstream of its own, and the rest go to the tunnel's.
 
 import type { ErrorCode } from '../../errors.ts'
 import { ascii, QUESTION, SLASH } from '../../http/characters.ts'
@@ -7,23 +7,23 @@ import type { ByteStream, StreamHandler } from '../../session/byte-stream.ts'
 import type { Endpoints } from '../../socket.ts'
 import type { Exchange, TunnelUpstream, Visit } from '../contracts/upstream.ts'
 
-/** Requests below a path, and where they go. */
+/** A path, and the upstream for requests below it. */
 export interface UpstreamRoute {
-  /** `/api` means `/api`, `/api?…` and all of `/api/`. */
+  /** `/api` matches `/api`, `/api?…` and everything below `/api/`. */
   readonly path: string
   readonly upstream: TunnelUpstream
 }
 
 /**
- * The longest path wins. Paths are compared unchanged, byte for byte: nothing is decoded and no dot segment
- * taken out, because the app may read them in another way than we would. So a route is not an access control.
+ * Routes by the longest matching path. Paths are compared byte for byte, without decoding or removing dot segments,
+ * because the app may read them in another way than we would. So a route is not an access control.
  */
 export class RoutedUpstream implements TunnelUpstream {
   readonly wire = 'streams'
   readonly #own: TunnelUpstream
   readonly #routes: readonly { readonly prefix: Uint8Array; readonly upstream: TunnelUpstream }[]
 
-  /** `own`: where all requests go that are below no route, and raw visitors. */
+  /** Makes the upstream. `own` gets raw visitors, and requests below no route. */
   constructor(own: TunnelUpstream, routes: readonly UpstreamRoute[]) {
     this.#own = own
     this.#routes = routes

@@ -1,4 +1,5 @@
-// One request with its response on a pooled stream: request bytes out, the response framed strictly and passed on.
+// One request with its response on a pooled stream: sends request bytes, frames the response strictly and passes it
+// on.
 
 import { copyBytes } from '../../bytes.ts'
 import { ERRORS, type ErrorCode } from '../../errors.ts'
@@ -24,14 +25,17 @@ import {
 } from './request-sender.ts'
 import type { StreamsContext } from './streams.ts'
 
-/** A body of this size in so few pieces will come like that again. */
+/** The size of a body up to which, in few pieces, the app is expected to respond like that again. */
 const EASY_ANSWER_BYTES = 32_768
 const EASY_PIECES = 2
-/** A body of this size in so few pieces fits into a lane with its head, if that is no longer than heads are. */
+/** The size up to which a body in few pieces fits into a lane, together with a head of usual length. */
 const MOST_LANE_BODY_BYTES = 114_688
 const LONG_PIECES = 16
 
-/** Chunk framing looked through at once: a quarter of a millisecond, while 512 KB in chunks of a byte would take four. */
+/**
+ * The number of bytes of chunk framing parsed at once: a quarter of a millisecond. 512 KB in chunks of one byte would
+ * take four.
+ */
 const FRAMING_BYTES_AT_ONCE = 32_768
 
 const CLOSE: AnswerStyle = { close: true, keepAlive10: false, dropsChunks: false }
@@ -41,42 +45,42 @@ const STAY_OPEN_10: AnswerStyle = { close: false, keepAlive10: true, dropsChunks
 
 type Phase =
   | 'over'
-  /** The request goes out, the head of the response is awaited. */
+  /** The request is being sent, and the head of the response has not arrived. */
   | 'head'
   | 'body'
-  /** After 101: bytes both ways. */
+  /** After a 101: raw bytes go both ways. */
   | 'switched'
 
-/** Reused: a stream has one exchange after the other. */
+/** One exchange. A stream uses the same object for one exchange after the other. */
 export class StreamExchange implements Exchange {
   readonly #owner: PooledStream
   readonly #context: StreamsContext
   readonly #request: RequestSender
   readonly #reader: ResponseReader
   readonly #answer: ResponseHead
-  /** The reader's own framer, or one that hands out the payload of chunks. */
+  /** The framer of the reader, or one that returns only the payload of chunks. */
   #framer: BodyFramer
   #phase: Phase = 'over'
   #visit: Visit | undefined
   #stream: ByteStream | undefined
-  /** Response bytes that the visitor does not take yet: their credit is held back, which stops the origin. */
+  /** Response bytes that the visitor has not taken yet. The origin gets no credit for them, which stops it. */
   #unconsumed = 0
   #isVisitorFull = false
   /** Whether the visitor can tell the end of the response from its bytes, not only from the end of the connection. */
   #isDelimited = true
-  /** The origin sends chunks to a visitor with HTTP/1.0, who gets only their payload. */
+  /** Whether the origin sends chunks to a visitor with HTTP/1.0, who gets only their payload. */
   #isUnchunked = false
-  /** A part of the body's framing was left out. */
+  /** Whether a part of the body's framing was left out. */
   #isCleaned = false
-  /** Pieces that the response came in. */
+  /** The number of pieces in which the response arrived. */
   #pieces = 0
-  /** The request was sent once more already. */
+  /** Whether the request was already sent a second time. */
   #isSecondTry = false
-  /** 1xx responses that the origin may still send; `undefined`: it has sent none. */
+  /** The 1xx responses that the origin may still send. `undefined` if it has sent none. */
   #interims: Allowance | undefined
-  /** Once more came than a turn of the event loop has time for. */
+  /** Queues response bytes, from the first time that more arrived than one turn of the event loop can handle. */
   #queue: AnswerQueue | undefined
-  /** Bytes that follow and whose credit was returned with the head that came with them. */
+  /** The number of body bytes whose credit was returned already, with the head that came with them. */
   #accountedBytes = 0
 
   constructor(owner: PooledStream, context: StreamsContext) {
@@ -90,7 +94,10 @@ export class StreamExchange implements Exchange {
     )
   }
 
-  /** Sends the head of a visit's request. `wasSent`: the origin has all of it already, and its body is only looked at. */
+  /**
+   * Sends the head of a visit's request. `wasSent`: the origin has the whole request already, and its body is only
+   * checked.
+   */
   begin(visit: Visit, stream: ByteStream, wasSent: boolean): void {
     this.#isSecondTry = false
     this.#start(visit, stream, wasSent)
@@ -105,13 +112,13 @@ export class StreamExchange implements Exchange {
     if (visit.head.fields.logsConnectionIn) this.#owner.becomePrivate(visit.logins)
     const { isShared, rewrite, peer, apps } = this.#context
     const { expectsContinue } = visit.head
-    // A visitor that waits for "100 Continue" sends nothing else, so a silent origin would never be noticed.
+    // A visitor that waits for "100 Continue" sends nothing, so a silent origin would never be noticed.
     this.#owner.expectAnswer(expectsContinue ? this.#originTimeoutMs : 0)
     const end = peer === undefined ? writeRequestHead(visit, rewrite) : peer.writeHead(visit)
     const mayRepeat = this.#owner.isReused || isShared || (apps !== undefined && peer === undefined)
     const sentBytes = wasSent ? end + visit.head.contentLength : 0
     if (this.#request.begin(stream, end, mayRepeat, sentBytes)) return
-    // The session may have failed in the middle of the write: then the exchange is somewhere else, or over.
+    // The session may have failed during the write. Then the exchange is over, or on another stream.
     if (this.#stream !== stream) return
     visit.pause()
     if (!expectsContinue) this.#request.expectProgress()
@@ -180,7 +187,7 @@ export class StreamExchange implements Exchange {
     const isPossible = this.#phase === 'body' && !this.#isUnchunked && !this.#isVisitorFull
     if (!isPossible || leftBytes < MIN_SPLICED_BYTES) return undefined
     return this.#visit?.writeFrom?.(from, Math.min(leftBytes, limitBytes), movedBytes => {
-      // After a failure in the middle the bytes belong to no response.
+      // After a failure in the middle, the bytes belong to no response.
       if (this.#phase === 'body') this.#framer.skip(movedBytes)
       if (this.#phase === 'body' && this.#framer.complete) this.#complete()
       done(movedBytes)
@@ -216,29 +223,32 @@ export class StreamExchange implements Exchange {
         'CLIENT_GONE',
         isHeadAwaited ? this.#request.piecesToRepeat(delivered, method) : undefined,
       )
-    // The client is a stranger: the server trusts only its codes about the origin.
+    // The client is not trusted: the server accepts from it only codes about the origin.
     const cause = ERRORS[code].fault === 'origin' || code === 'TUNNEL_BUSY' ? code : this.#lostCode
-    // A handler that threw has seen the request: it would be asked twice.
+    // A handler that threw has seen the request; a retry would call it twice.
     if (isHeadAwaited && cause !== 'HANDLER_FAILED') this.#retryOrFail(cause, delivered, reason)
     else this.#fail(cause, undefined, reason)
   }
 
-  /** The response comes from an app, and not from another server. */
+  /** Whether the response comes from an app rather than another server. */
   get #isApps(): boolean {
     return this.#context.peer === undefined
   }
 
-  /** The other server reports faults of an app itself: without such a report, the way to the client is lost. */
+  /**
+   * The code for a lost connection. Another server reports faults of an app itself; without such a report, the
+   * connection to the client is lost.
+   */
   get #lostCode(): ErrorCode {
     return this.#isApps ? 'ORIGIN_CLOSED' : 'CLIENT_GONE'
   }
 
-  /** The origin took too long for the head of its response. */
+  /** Called when the origin took too long for the head of its response. */
   originTimedOut(): void {
     if (this.#phase === 'head') this.#fail('ORIGIN_TIMEOUT')
   }
 
-  /** A visitor that has fewer needs the stream. */
+  /** Ends the exchange, because a visitor with fewer streams needs the stream. */
   giveWay(): void {
     this.#fail('TUNNEL_BUSY')
   }
@@ -262,7 +272,7 @@ export class StreamExchange implements Exchange {
     }
     const { peer } = this.#context
     if (peer !== undefined) {
-      // No client has seen the request.
+      // No client has seen the request, so it can be sent again.
       if (peer.isMoved(answer)) return this.#fail('CLUSTER_MOVED', this.#request.piecesUnlessDelivered(0))
       this.#request.forgetReplay()
     }
@@ -272,7 +282,10 @@ export class StreamExchange implements Exchange {
     else this.#beginAnswer(visit, bytes, at, end)
   }
 
-  /** Each 1xx response is parsed and written by itself: without a bound an origin would keep the server busy with them. */
+  /**
+   * Whether the origin may send another 1xx response. Each one is parsed and written by itself, so the number is
+   * limited.
+   */
   #mayBeInterim(): boolean {
     const { limits, deadlines } = this.#context.server
     const most = limits.maxInterimAnswers
@@ -280,7 +293,7 @@ export class StreamExchange implements Exchange {
     return this.#interims.spend(1, deadlines.tick)
   }
 
-  /** Passes a 1xx response on: a sign of life. An HTTP/1.0 visitor would not understand it. */
+  /** Passes a 1xx response on, which also counts as progress. A visitor with HTTP/1.0 would not understand it. */
   #passInterim(visit: Visit, answer: ResponseHead): void {
     this.#owner.expectAnswer(this.#request.isDone ? this.#originTimeoutMs : 0)
     if (visit.head.minorVersion === 0) return
@@ -288,7 +301,7 @@ export class StreamExchange implements Exchange {
     this.#write(visit, scratch, 0, end)
   }
 
-  /** Sends the head of the response, and what of its body came with it, in one write. */
+  /** Sends the head of the response, and the part of its body that came with it, in one write. */
   #beginAnswer(visit: Visit, bytes: Uint8Array, at: number, end: number): void {
     const answer = this.#answer
     this.#phase = 'body'
@@ -298,7 +311,7 @@ export class StreamExchange implements Exchange {
     if (bodyEnd === -1) return this.#failInvalid(this.#framer.fault)
     visit.answered(answer.status)
     this.#isDelimited = answer.body !== 'close'
-    // A response that is complete before the request leaves the rest of the request on the connection.
+    // If the response is complete before the request, the rest of the request stays unread on the connection.
     const isEarly = this.#framer.complete && !this.#request.isDone
     const staysOpen = visit.keepsAlive && this.#isDelimited && !isEarly
     const style = !staysOpen ? CLOSE : visit.head.minorVersion === 0 ? STAY_OPEN_10 : STAY_OPEN
@@ -306,7 +319,8 @@ export class StreamExchange implements Exchange {
     const { cleaned } = this.#framer
     const [piece, from, to] = cleaned === undefined ? [bytes, at, bodyEnd] : [cleaned, 0, cleaned.length]
     if (cleaned === undefined && answer.bytes === bytes && headEnd <= at - answer.start) {
-      // The forwarded head is seldom longer than the original: it replaces that one in place, and the body does not move.
+      // The forwarded head is seldom longer than the original. If it fits, it replaces the original in place, and the
+      // body does not move.
       copyBytes(scratch, 0, headEnd, bytes, at - headEnd)
       this.#write(visit, bytes, at - headEnd, bodyEnd)
     } else if (addBody(headEnd, piece, from, to)) this.#write(visit, scratch, 0, headEnd + to - from)
@@ -318,7 +332,7 @@ export class StreamExchange implements Exchange {
     this.#goOn(bytes, bodyEnd, end)
   }
 
-  /** HTTP/1.0 knows no chunks. Origins that send them all the same are common enough. */
+  /** Sends a chunked response to a visitor with HTTP/1.0, which has no chunks. Enough origins send them anyway. */
   #beginPlain(visit: Visit, bytes: Uint8Array, at: number, end: number): void {
     this.#isUnchunked = true
     this.#isDelimited = false
@@ -346,7 +360,7 @@ export class StreamExchange implements Exchange {
     this.#goOn(bytes, bodyEnd, end)
   }
 
-  /** As `BodyFramer.feed`, of a portion. */
+  /** As `BodyFramer.feed`, for one portion. */
   #feed(bytes: Uint8Array, start: number, end: number): number {
     this.#framer.framingLeft = FRAMING_BYTES_AT_ONCE
     const bodyEnd = this.#framer.feed(bytes, start, end)
@@ -354,11 +368,11 @@ export class StreamExchange implements Exchange {
     return bodyEnd
   }
 
-  /** A portion ends at `at`. The rest comes now if there is time, and else in its turn. */
+  /** Continues after a portion that ends at `at`: now if there is time, otherwise in the next turn. */
   #goOn(bytes: Uint8Array, at: number, end: number): void {
     if (at === -1) return this.#failInvalid(this.#framer.fault)
     if (this.#framer.complete) return this.#endIfComplete(at < end || this.#queue?.isEmpty === false)
-    // A visitor that is gone has ended the exchange in the middle.
+    // A visitor that left has ended the exchange in the middle.
     if (at === end || this.#phase !== 'body') return
     const { turns } = this.#context.server
     if (turns.hasTime) return this.#takePortion(bytes, at, end)
@@ -367,8 +381,8 @@ export class StreamExchange implements Exchange {
   }
 
   /**
-   * `hasSurplus`: the origin sent more than its response, so nothing it sends can be trusted to be the next one. A response
-   * that comes before the end of the request ends the exchange as well: the rest of the request is not wanted.
+   * Ends the exchange if the response is complete. `hasSurplus`: the origin sent more than its response, so the
+   * stream is not used again. If the response is complete before the request, the rest of the request is not sent.
    */
   #endIfComplete(hasSurplus: boolean): void {
     if (!this.#framer.complete) return
@@ -392,7 +406,7 @@ export class StreamExchange implements Exchange {
     if (!visit.write(bytes, start, end)) this.#isVisitorFull = true
   }
 
-  /** Gives credit for bytes of the origin, at once or, if the visitor reads no more, later. */
+  /** Gives the origin credit for bytes: at once, or later if the visitor is not reading. */
   #account(taken: number): void {
     const before = Math.min(taken, this.#accountedBytes)
     this.#accountedBytes -= before
@@ -402,7 +416,7 @@ export class StreamExchange implements Exchange {
   }
 
   #switch(visit: Visit, bytes: Uint8Array, at: number, end: number): void {
-    // A 101 to anything else is a connection that the visitor did not ask for.
+    // A 101 for a protocol that was not requested would open a connection that the visitor did not ask for.
     if (!isOffered(this.#answer.upgrade, visit.head.upgrade))
       return this.#failInvalid('it is a 101 to a protocol that the visitor did not ask for')
     this.#phase = 'switched'
@@ -416,10 +430,7 @@ export class StreamExchange implements Exchange {
 
   // ── The end ────────────────────────────────────────────────────────────────────────────────────────────────
 
-  /**
-   * A lane can serve such a response: head and body may come one after the other. A response that is not strict would come
-   * back.
-   */
+  /** The size class of the response for lanes. A response that is not strict would be returned by the lane. */
   get #ease(): Ease {
     if (this.#answer.isAmended || this.#isCleaned || this.#owner.isPrivate) return 'none'
     const { payloadBytes } = this.#framer
@@ -433,7 +444,7 @@ export class StreamExchange implements Exchange {
     const { isDone } = this.#request
     const answer = this.#answer
     const isSound = this.#phase === 'body' && isDone && answer.keepAlive && answer.body !== 'close'
-    // Node 20 and others may take the body of the request behind one with an Upgrade for a request.
+    // Some servers, such as Node 20, read the body of a request with Upgrade as the next request.
     const wasAskedToSwitch = visit?.head.upgrade !== ''
     const isReusable =
       isSound && !wasAskedToSwitch && this.#stream?.peerEnded === false && this.#queue?.isEnding !== true
@@ -446,14 +457,14 @@ export class StreamExchange implements Exchange {
   }
 
   /**
-   * A stream of the pool can be dead without our knowing yet. If nothing of the request was delivered any method may
-   * be tried again; if it was, only one that does no harm twice.
+   * Retries a request whose pooled stream failed, which may have been dead without notice. If nothing of the request
+   * was delivered, any method may be repeated; otherwise only one that does no harm twice.
    */
   #retryOrFail(code: ErrorCode, delivered: number, reason?: string): void {
     const visit = this.#visit
     const untouched = this.#request.piecesUnlessDelivered(delivered)
-    // On a fresh stream there is no sign that it was stale: what breaks one app there may break another. An app of HTTP/2 can say
-    // that it did nothing with the request (REFUSED_STREAM, GOAWAY); but it may do so each time.
+    // A new stream cannot have been stale: what breaks the app there may break it again. An HTTP/2 app can say that
+    // it did not process the request (REFUSED_STREAM, GOAWAY), but might do so each time.
     const { apps, peer } = this.#context
     const isHttp2 = apps !== undefined && peer === undefined
     const wasRefused = isHttp2 && untouched !== undefined && !this.#isSecondTry
@@ -466,7 +477,7 @@ export class StreamExchange implements Exchange {
     this.#isSecondTry = true
     const stream = this.#owner.reopen(visit.head)
     if (stream === undefined) return this.#fail('CLIENT_GONE', pieces)
-    // The old stream's wait is gone; the new one may want to wait at once.
+    // The pause was for the old stream. The new one may ask for a pause at once.
     visit.resume()
     visit.retried?.()
     this.#start(visit, stream, false)
@@ -478,10 +489,10 @@ export class StreamExchange implements Exchange {
     this.#fail('ORIGIN_INVALID', undefined, reason || undefined)
   }
 
-  /** `again` and `reason`: as `Visit.fail` takes them. */
+  /** Fails the visit. `again` and `reason` are as in `Visit.fail`. */
   #fail(cause: ErrorCode, again?: readonly Uint8Array[], reason?: string): void {
     const visit = this.#visit
-    // An app of HTTP/2 alone cannot read the request; nothing is wrong with it.
+    // An app with HTTP/2 only cannot read this HTTP/1.1 request; the app works otherwise.
     const isStrange = this.#phase === 'head' && this.#owner.isApart
     const code =
       isStrange && (cause === 'ORIGIN_INVALID' || cause === 'ORIGIN_CLOSED') ? 'ORIGIN_NO_WEBSOCKET' : cause
@@ -507,7 +518,7 @@ export class StreamExchange implements Exchange {
   }
 }
 
-/** Whether what an app switches to is among the protocols that it was offered. */
+/** Whether the protocol that an app switches to was among those offered. */
 function isOffered(chosen: string, offered: string): boolean {
   if (chosen === offered) return offered !== ''
   const offers = new Set(offered.split(',').map(one => one.trim()))

@@ -1,4 +1,4 @@
-// Upstream over a session: a pool of byte streams to one tunnel's origin, kept between requests.
+// An upstream on a session: a pool of byte streams to one tunnel's origin, kept between requests.
 
 import type { ErrorCode } from '../../errors.ts'
 import type { ByteStream, StreamHandler } from '../../session/byte-stream.ts'
@@ -24,32 +24,35 @@ import { goesApart, PooledStream } from './pooled-stream.ts'
 /** The state that the streams of one tunnel at one client share. */
 export interface StreamsContext {
   readonly session: Session
-  /** The streams of all tunnels of the client. */
+  /** The idle streams of all tunnels of the client. */
   readonly idle: IdleStreams
-  /** The app speaks HTTP/2, or it is another server's: these are in the place of the session, and there are no lanes. */
+  /** Replaces the session if the app speaks HTTP/2 or another server has the tunnel. Then there are no lanes. */
   readonly apps?: StreamsApps | undefined
   /** The lanes of the session, if it has any. */
   readonly lanes?: SessionLanes | undefined
   readonly tunnel: number
   readonly server: StreamsServer
-  /** The tunnel has more clients: a request that fails here may be tried there. */
+  /** Whether the tunnel has other clients, where a failed request may be tried. */
   readonly isShared: boolean
   /** The Host and Origin that the client wants for its app. */
   readonly rewrite: Rewrite | undefined
   /** The PROXY header that each raw visitor's stream begins with. */
   readonly proxyProtocol: 1 | 2 | undefined
-  /** The tunnel belongs to another server. */
+  /** How requests go to the server that has the tunnel. `undefined` if this server has it. */
   readonly peer?: PeerTerms | undefined
-  /** The tunnel was revoked: nothing more goes to it. */
+  /** Whether the tunnel was revoked, so that nothing more is sent to it. */
   isStopped: boolean
 }
 
 export class StreamsUpstream implements TunnelUpstream {
   readonly wire = 'streams'
   readonly #context: StreamsContext
-  /** Idle streams, the most recently used last: the least used ones run into their idle time and close. */
+  /** Idle streams, the most recently used last: those used least reach their idle time and close. */
   readonly #idle: PooledStream[] = []
-  /** The streams that wait for the next request of one visitor's connection; the one that waited longest first. */
+  /**
+   * The streams reserved for the next request of one visitor's connection, by that connection. The one that waited
+   * longest is first.
+   */
   readonly #private = new Map<ConnectionLogins, PooledStream>()
   readonly #takers = new Takers()
   #openCount = 0
@@ -81,7 +84,7 @@ export class StreamsUpstream implements TunnelUpstream {
   }
 
   reserve(visit: Visit): Reserved | undefined {
-    // Each request to a pool is a choice of its own.
+    // Each request to a pool chooses its client anew.
     const { isShared, apps, lanes } = this.#context
     if (isShared || apps !== undefined || lanes?.isReady() !== true) return undefined
     const fit = this.#idle.findLast(one => one.isLendable)
@@ -123,7 +126,7 @@ export class StreamsUpstream implements TunnelUpstream {
     if (this.#takers.isEmpty) this.#context.idle.taken.delete(this.#takers)
   }
 
-  /** The exchange is over and the stream is good for another. */
+  /** Called when the exchange is over and the stream can be used again. */
   release(pooled: PooledStream): void {
     this.#left(pooled.visitor, pooled)
     this.#context.idle.add(pooled)
@@ -132,7 +135,7 @@ export class StreamsUpstream implements TunnelUpstream {
     else pooled.leave()
   }
 
-  /** A stream that no exchange uses ended. */
+  /** Called when a stream without an exchange ended. */
   dropIdle(pooled: PooledStream): void {
     this.#context.idle.delete(pooled)
     const { logins } = pooled
@@ -178,9 +181,9 @@ export class StreamsUpstream implements TunnelUpstream {
 }
 
 export class IdleStreams {
-  /** The one that waited longest first. */
+  /** The visitors that wait for a stream, the longest wait first. */
   readonly #waiting = new Set<Taker>()
-  /** Of each tunnel that has any: who has its streams. */
+  /** The tunnels with open streams: which visitors have them. */
   readonly taken: Set<Takers> = new Set<Takers>()
   #isMakingRoom = false
 
@@ -192,7 +195,7 @@ export class IdleStreams {
     this.#waiting.delete(idle)
   }
 
-  /** `undefined`: there is no room, or the session is gone. */
+  /** Opens a stream. `undefined` if there is no room, or the session is gone. */
   open(
     session: Pick<Session, 'open' | 'isClosed'>,
     tunnel: number,
@@ -200,7 +203,7 @@ export class IdleStreams {
     visitor: string,
     own: Takers,
   ): ByteStream | undefined {
-    // A visitor that gave way may ask again at once, before the other one.
+    // A visitor that gave way may ask again before the visitor it gave way to.
     if (this.#isMakingRoom) return undefined
     const stream = session.open(tunnel, handler)
     if (stream !== undefined || session.isClosed) return stream
@@ -210,7 +213,7 @@ export class IdleStreams {
     return session.open(tunnel, handler)
   }
 
-  /** See `Takers.makeRoomFor`. */
+  /** Makes room for a visitor, as `Takers.makeRoomFor`. */
   makeRoomFor(visitor: string, own: Takers, among?: Iterable<Takers>): boolean {
     this.#isMakingRoom = true
     try {

@@ -1,4 +1,4 @@
-// Text messages put together as WebSocket frames, so that all of one event-loop tick leave in one write.
+// Text messages collected as WebSocket frames, so that all of one event-loop tick leave in one write.
 
 import { maskInPlace } from '../../wire/mask.ts'
 import {
@@ -17,7 +17,7 @@ export class TextBatch {
   #bytes: Uint8Array = new Uint8Array(0)
   #length = 0
 
-  /** A buffer that grew beyond `maxKeptCapacity` is not kept for the next batch. */
+  /** Makes a batch. A buffer above `maxKeptCapacity` is not kept for the next batch. */
   constructor(maxKeptCapacity: number) {
     this.#maxKeptCapacity = maxKeptCapacity
   }
@@ -26,7 +26,7 @@ export class TextBatch {
     return this.#length
   }
 
-  /** Appends a message. Nearly all are ASCII, so it is first tried whether they fit in as many bytes as characters. */
+  /** Appends a message. Nearly all are ASCII, so the first attempt assumes one byte per character. */
   add(message: string, key: number | undefined): void {
     this.#reserve(MAX_WS_HEADER_BYTES + message.length)
     const payloadStart = this.#length + headerBytes(message.length, key)
@@ -40,7 +40,7 @@ export class TextBatch {
     this.#length = end
   }
 
-  /** All frames so far, good until the next `add`, which begins a new batch. */
+  /** Returns all frames so far, valid until the next `add`, which begins a new batch. */
   take(): Uint8Array {
     const frames = this.#bytes.subarray(0, this.#length)
     this.#length = 0

@@ -1,6 +1,6 @@
-// A carrier over a socket of ours: WebSocket messages framed by hand, in place, one write per batch.
+// A carrier on one of our sockets: frames WebSocket messages in place, with one write per batch.
 //
-// Begins after the HTTP upgrade. The JSON wire uses the text messages of the same connection.
+// It begins after the HTTP upgrade. The JSON wire uses text messages on the same connection.
 
 import { type Account, copyOf, free, SendQueue } from '../../bytes.ts'
 import { TunnelError } from '../../errors.ts'
@@ -30,24 +30,27 @@ export interface WebSocketCarrierOptions {
   readonly scheduler: Scheduler
   /** Returns 32 random bits for each message of a client (RFC 6455 section 5.3). A server does not mask. */
   readonly maskKey?: () => number
-  /** The maximum length of a text message; asked when one begins or continues. Default 0: text is refused. */
+  /** The maximum length of a text message, read when one begins or continues. Default 0: text is refused. */
   readonly maxTextBytes?: number | (() => number)
   readonly text?: (message: string) => void
-  /** A portion of what was read was taken. */
+  /** Called when a portion of the read bytes was handled. */
   readonly taken?: () => void
-  /** The turns, shared with other carriers: more at once than a portion waits there. Without it all is taken at once. */
+  /** Divides time among carriers: bytes beyond a portion wait for a turn. Without it, all are handled at once. */
   readonly turns?: Turns
 }
 
-/** Frames of the WebSocket protocol taken before others may have their turn. Alone, a frame costs some 60 ns. */
+/** The number of WebSocket frames handled in one turn. Apart from its content, a frame costs about 60 ns. */
 const FRAMES_AT_ONCE = 512
-/** A larger read is taken only if there is time left: what 200 clients send in the same turn can be 200 long messages. */
+/**
+ * The size above which a read is handled only if there is time: 200 clients may each send a long message in the same
+ * turn.
+ */
 const SMALL_READ_BYTES = 4_096
 
-/** The time in milliseconds for the far side to read what was sent and to close also. */
+/** The time in milliseconds for the far side to read the sent bytes and to close as well. */
 const CLOSE_TIMEOUT_MS = 5_000
 
-/** A text message above this leaves at once, made in a buffer that all carriers share. */
+/** The length above which a text message leaves at once, from a buffer that all carriers share. */
 const MAX_BATCHED_TEXT_CHARS = 16_384
 const MAX_KEPT_TEXT_BYTES = 262_144
 const MAX_KEPT_LARGE_TEXT_BYTES = 4_194_304
@@ -58,30 +61,30 @@ const NO_PAYLOAD = new Uint8Array(0)
 
 export class WebSocketCarrier implements Carrier, Waiting {
   readonly headroom: number = MAX_WS_HEADER_BYTES
-  /** Gets its events. To be set before the next event, since its owner needs the carrier to be made. */
+  /** The receiver of events. Set it before the next event: its owner can only be made after the carrier. */
   handler: CarrierHandler = NO_HANDLER
-  /** The handler of the socket's events from now on. */
+  /** The handler for the socket's events from now on. */
   readonly socketHandler: SocketHandler
   readonly #socket: Socket
   readonly #scheduler: Scheduler
   readonly #maskKey: (() => number) | undefined
   readonly #parser: WebSocketParser
-  /** Messages, the first one possibly in part, that the socket did not take yet. */
+  /** Messages that the socket did not take yet; the first may be in part. */
   readonly #unsent: SendQueue = new SendQueue()
   /** The text messages of this event-loop tick. */
   readonly #texts: TextBatch = new TextBatch(MAX_KEPT_TEXT_BYTES)
   readonly #turns: Turns | undefined
   readonly #taken: (() => void) | undefined
-  /** The bytes that were read and wait: for the carrier's turn, or because its reader has paused. */
+  /** Bytes that were read and wait for the carrier's turn, or because the reader has paused. */
   readonly #rest: Uint8Array[] = []
   #isHeld = false
   #isWaiting = false
   #endMeanwhile: (() => void) | undefined
   readonly #pings = new Tolerance(MAX_PINGS_PER_SECOND)
-  /** The last ping of what was read; only that one needs a reply (section 5.5.3). */
+  /** The last received ping. Only that one needs a reply (section 5.5.3). */
   #unansweredPing: Uint8Array | undefined
   #owesDrained = false
-  /** A close frame went out, or is the last one in line. */
+  /** Whether a close frame was sent, or is queued as the last frame. */
   #isClosing = false
   #isClosed = false
   #cancelTimeout: (() => void) | undefined
@@ -125,7 +128,7 @@ export class WebSocketCarrier implements Carrier, Waiting {
   }
 
   send(batch: Uint8Array, start: number, end: number): boolean {
-    // The other side does not read it any more: the array is free again.
+    // The other side no longer reads, so the array is free.
     if (this.#isClosing) return true
     const key = this.#maskKey?.()
     if (key !== undefined) maskInPlace(batch, start, end, key)
@@ -136,7 +139,8 @@ export class WebSocketCarrier implements Carrier, Waiting {
   }
 
   /**
-   * Sends a text message, together with all others of the same event-loop tick. `false`: the socket is full, and
+   * Sends a text message, together with all others of the same event-loop tick. Returns `false` if the socket is
+   * full:
    * `drained` follows.
    */
   sendText(message: string): boolean {
@@ -154,7 +158,7 @@ export class WebSocketCarrier implements Carrier, Waiting {
     return false
   }
 
-  /** Asks for a sign of life: any peer responds with a pong (RFC 6455 section 5.5.2). */
+  /** Asks for a sign of life: every peer responds with a pong (RFC 6455 section 5.5.2). */
   ping(): void {
     if (!this.#isClosing && this.#unsent.length === 0) this.#write(this.#message(PING, NO_PAYLOAD))
   }
@@ -188,13 +192,13 @@ export class WebSocketCarrier implements Carrier, Waiting {
       this.#socket.resume()
     }
     this.#cancelTimeout = this.#scheduler.after(CLOSE_TIMEOUT_MS, () => this.#socket.terminate())
-    // Never responded with 1005 itself: that is how "no code" is expressed.
+    // 1005 is never sent: it is the API's way to say "no code".
     const payload = code === CLOSE_NO_CODE ? NO_PAYLOAD : encodeClosePayload(code, reason)
     if (this.#write(this.#message(CLOSE, payload))) this.#socket.end()
     this.#tellEndMeanwhile()
   }
 
-  /** Sets the account that is charged for what the far side does not read. */
+  /** Sets the account that is charged for bytes that the far side does not read. */
   set account(account: Account) {
     this.#unsent.account = account
   }
@@ -213,12 +217,12 @@ export class WebSocketCarrier implements Carrier, Waiting {
 
   // ── What arrives ───────────────────────────────────────────────────────────────────────────────────────────
 
-  /** Whether something waits, so that new bytes belong behind it. */
+  /** Whether bytes wait, so that new ones must come after them. */
   get #isBusy(): boolean {
     return this.#isHeld || this.#isWaiting || this.#rest.length > 0
   }
 
-  /** Takes a portion, and more if there is time. The rest waits. */
+  /** Handles a portion, and more if there is time. The rest waits. */
   #take(bytes: Uint8Array, isOwn = false): void {
     const most = this.#turns === undefined ? Number.POSITIVE_INFINITY : FRAMES_AT_ONCE
     let at = 0
@@ -244,7 +248,7 @@ export class WebSocketCarrier implements Carrier, Waiting {
     this.#turns?.wait(this)
   }
 
-  /** Takes what waits, one portion, and reads on when that was all. */
+  /** Handles a portion of the waiting bytes. If none are left, reads again. */
   #goOn(): void {
     const next = this.#rest.shift()
     if (next !== undefined) this.#take(next, true)
@@ -254,14 +258,14 @@ export class WebSocketCarrier implements Carrier, Waiting {
     else this.#tellEndMeanwhile()
   }
 
-  /** Passes on the end that the socket reported, once: no other event follows it. */
+  /** Passes on the end that the socket reported, once. No other event follows. */
   #tellEndMeanwhile(): void {
     const ended = this.#endMeanwhile
     this.#endMeanwhile = undefined
     ended?.()
   }
 
-  /** An end comes behind what was read before it. */
+  /** Reports an end after the bytes that were read before it. */
   #inOrder(end: () => void): void {
     if (!this.#isBusy || this.#isClosing) return end()
     const earlier = this.#endMeanwhile
@@ -279,7 +283,7 @@ export class WebSocketCarrier implements Carrier, Waiting {
     this.#turns?.forget(this)
   }
 
-  /** Counts a ping or a pong. `false`: there are too many of them. */
+  /** Counts a ping or a pong. Returns `false` if there are too many. */
   #isTolerated(): boolean {
     if (this.#pings.allows(this.#scheduler.now())) return true
     this.#unansweredPing = undefined
@@ -308,7 +312,7 @@ export class WebSocketCarrier implements Carrier, Waiting {
     if (!this.#unsent.isEmpty) return
     if (this.#isClosing) return this.#socket.end()
     this.#answerPing()
-    // Even if the pong filled the socket again: the batches before it left.
+    // The batches before it left, even if the pong filled the socket again.
     if (this.#owesDrained) {
       this.#owesDrained = false
       this.handler.drained()
@@ -336,10 +340,10 @@ export class WebSocketCarrier implements Carrier, Waiting {
     )
   }
 
-  /** Called for FIN: in good order only after a close frame. */
+  /** Called for FIN. The end is in good order only after a close frame. */
   #ended(): void {
     if (this.#isClosing) {
-      // Waiting bytes are sent first; `drained` ends the socket then.
+      // Waiting bytes are sent first; `drained` then ends the socket.
       if (this.#unsent.length === 0) this.#socket.end()
       return
     }

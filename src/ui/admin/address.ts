@@ -1,4 +1,4 @@
-// Where the page is, as its address says it: #/tunnels/docs-14?sort=-p95&q=anna. Pure.
+// The place in the page, in the form of its address: #/tunnels/docs-14?sort=-p95&q=anna.
 
 import { VIEWS, type View } from '../../parts/admin/view-rows.ts'
 
@@ -20,10 +20,10 @@ export interface Place {
 const USUAL = { q: '', sort: '', only: '', range: '', tunnel: '', server: '' } as const
 const NAMES = ['q', 'sort', 'only', 'range', 'tunnel', 'server'] as const
 
-/** The view alone. */
+/** Returns the place of a view without a sheet. */
 export const at = (view: View): Place => ({ view, open: undefined, ...USUAL })
 
-/** An address that is none is that of the overview. */
+/** Parses an address. An invalid one means the overview. */
 export function placeOf(hash: string): Place {
   const [path = '', text = ''] = hash.replace(/^#\//, '').split('?', 2)
   const [name, open] = path.split('/')
@@ -38,7 +38,7 @@ export function hashOf({ view, open, ...query }: Place): string {
   return `#/${view}${open === undefined ? '' : `/${encodeURIComponent(open)}`}${textOf(query)}`
 }
 
-/** `''` where nothing differs from what is usual. */
+/** Returns the query; `''` if everything has its default. */
 export function textOf(query: Readonly<Record<string, string>>): string {
   const set = Object.entries(query).filter(([, value]) => value !== '')
   return set.length === 0 ? '' : `?${new URLSearchParams(set)}`

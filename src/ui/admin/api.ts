@@ -1,4 +1,5 @@
-// The admin API, as this page asks it. The token is kept for this tab alone, and sent in a header: no cookie, nothing in the address.
+// The admin API for this page. The token is stored for this tab only, and sent in a header, without a cookie or a
+// place in the address.
 
 import type {
   Clients,
@@ -63,7 +64,7 @@ export class Refused extends Error {
 }
 
 async function ask<Value>(path: string, method = 'GET', body?: unknown): Promise<Value> {
-  // A proxy may have put a path in front of the page.
+  // A proxy may have put a path before the page.
   const answer = await fetch(`${location.pathname.replace(/\/$/, '')}/api/v1/${path}`, {
     method,
     headers: {
@@ -80,7 +81,7 @@ async function ask<Value>(path: string, method = 'GET', body?: unknown): Promise
 const named = encodeURIComponent
 
 export const api = {
-  /** `query`: as `textOf` makes it. */
+  /** Reads a view. `query` is in the form of `textOf`. */
   view: <Name extends View>(name: Name, query: string) => ask<Views[Name]>(`views/${name}${query}`),
   addToken: (wish: { name: string; names?: readonly string[]; forSeconds?: number }) =>
     ask<TokenSecret>('tokens', 'POST', wish),

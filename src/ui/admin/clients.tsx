@@ -1,4 +1,4 @@
-// Clients that are connected.
+// The connected clients.
 
 import type { ClientRow } from '../../parts/admin/rows.ts'
 import { duration } from '../parts/format.ts'
@@ -12,7 +12,7 @@ import { Ago, Zero } from './words.tsx'
 
 const SHOWN_TUNNELS = 3
 
-/** The column of a cluster. */
+/** The column for a cluster. */
 const SERVER: Column<ClientRow> = {
   sort: 'server',
   head: 'Server',
@@ -79,7 +79,7 @@ export function Clients() {
   )
 }
 
-/** A client is disconnected by its server; a ban holds at all of them. */
+/** Returns the actions on a client. Its server disconnects it; a ban applies to all servers. */
 function doings({ number, server, address, tunnels }: ClientRow): readonly (MenuItem | undefined)[] {
   return [
     { label: 'Show its tunnels', act: () => go({ view: 'tunnels', q: address }) },

@@ -1,6 +1,6 @@
 // Parts of forms.
 
-/** For how long, in seconds; `''`: until an operator ends it. */
+/** The choices of a duration in seconds; `''`: until an operator ends it. */
 const TIMES = [
   ['', 'without end'],
   ['3600', 'for an hour'],

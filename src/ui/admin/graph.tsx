@@ -1,5 +1,5 @@
-// A graph of measured values up to now: zero is a line at the bottom, and times without a value are hatched. A minute is read
-// with the pointer or the arrow keys, in total graphs at once.
+// A graph of measurements up to now: zero is a line at the bottom, and times without a value are hatched. The pointer
+// or the arrow keys read a minute, in all graphs at once.
 
 import { useSignal } from '@preact/signals'
 import { useEffect, useRef } from 'preact/hooks'
@@ -8,16 +8,16 @@ import { bytes, duration } from '../parts/format.ts'
 import { change, place } from './state.ts'
 
 const TOP = 8
-/** Below the bars, for times. */
+/** The height below the bars, for times. */
 const FOOT = 24
 const LEFT = 52
 
 interface Kind {
   readonly title: string
-  /** The longer bar, and the one before it. */
+  /** The names of the longer bar, and of the one before it. */
   readonly names: readonly [long: string, short: string]
   readonly looks: readonly [long: string, short: string]
-  /** `undefined`: without requests there is none. */
+  /** Returns the two values of a point. `undefined` without requests. */
   readonly values: (point: Point) => readonly [long: number | undefined, short: number | undefined]
   readonly text: (value: number) => string
 }
@@ -58,7 +58,7 @@ export function Graphs({ series }: { readonly series: Series }) {
     return () => fit.disconnect()
   }, [])
   const last = series.points.length - 1
-  // The current span is not over: until one is chosen, the one before it is read.
+  // The current span is not over, so the one before it is read until the user chooses one.
   const read = Math.min(chosen.value ?? (series.points[last - 1] ? last - 1 : last), last)
   const point = series.points[read]
   const move = (event: KeyboardEvent): void => {
@@ -203,7 +203,7 @@ function Bars({ kind, series, width, read }: BarsProps) {
 const valueText = (value: number | undefined, text: Kind['text']): string =>
   value === undefined ? '—' : text(value)
 
-/** A number of one or two digits, and zeros. */
+/** Rounds up to a number of one or two digits, and zeros. */
 function roundUp(value: number): number {
   if (value <= 0) return 10
   const size = 10 ** Math.floor(Math.log10(value))
@@ -261,7 +261,7 @@ export function Spark({ points: all, of, label, isBad = false }: SparkProps) {
     else runs.push([spot])
   }
   const line = (run: readonly [number, number][]) => run.map(([x, y]) => `${x} ${y.toFixed(1)}`).join('L')
-  // A single minute has no line: it is half a step wide.
+  // A single minute would have no line, so it is half a step wide.
   const wide = runs.map(run =>
     run.length === 1 ? [run[0]!, [run[0]![0] + 0.5, run[0]![1]] as [number, number]] : run,
   )

@@ -5,7 +5,7 @@ import type { AuditRow } from './api.ts'
 import { limit, place, seen } from './state.ts'
 import { Bar, type Column, fits, Table } from './table.tsx'
 
-/** The API gives no more at once. */
+/** The maximum number that the API returns at once. */
 const MOST = 1_000
 
 const COLUMNS: readonly Column<AuditRow>[] = [
@@ -28,7 +28,7 @@ export function Log() {
   const rows = value?.entries.filter(({ action, actor, subject, detail = '' }) =>
     fits(action, actor, subject, detail),
   )
-  // A full page has more behind it.
+  // After a full page there are more.
   const isFull = value !== undefined && value.entries.length >= limit.value && limit.value < MOST
   return (
     <>

@@ -125,7 +125,7 @@ function SignIn() {
   )
 }
 
-/** Before what cannot be undone: the button names it, and the focus is on the other. */
+/** Asks before an action that cannot be undone: its button is named, and the other has the focus. */
 function Ask() {
   const dialog = useRef<HTMLDialogElement>(null)
   const { value } = question
@@ -158,7 +158,7 @@ function Ask() {
   )
 }
 
-/** Views by their number, the filter by `/`. */
+/** Opens views by their number, and the filter by `/`. */
 function listenToKeys(): void {
   document.addEventListener('keydown', event => {
     const { target, key, ctrlKey, metaKey, altKey } = event

@@ -1,4 +1,4 @@
-// How much, how well, who, what needs the operator, which servers.
+// The overview: traffic, failures, users, problems, and servers.
 
 import type { RecentRow, TunnelRow } from '../../parts/admin/rows.ts'
 import type {
@@ -105,7 +105,7 @@ function Body({ value }: { readonly value: Seen }) {
   )
 }
 
-/** `0.12`: 12 % more. */
+/** Returns a change as text: `0.12` is 12 % more. */
 function comparison(part: number): string {
   const percent = Math.round(100 * Math.abs(part))
   if (percent === 0) return 'as many as an hour ago'
@@ -248,7 +248,7 @@ export const TokenLink = ({ name }: { readonly name: string }) => (
   </a>
 )
 
-/** A column of what a server has measured. */
+/** Makes a column for a server's measurements. */
 const measured = (
   head: string,
   name: string,
@@ -259,7 +259,7 @@ const measured = (
   cell: ({ recent }) => (recent && cell(recent)) ?? <Zero text="—" />,
 })
 
-/** The id of a server that is in no cluster, as the API gives it. */
+/** The API's id for a server that is in no cluster. */
 const ALONE = 'this server'
 
 const SERVERS: readonly Column<ServerRow>[] = [

@@ -1,4 +1,4 @@
-// The state of the server on the page, asked again every few seconds while it is in sight.
+// The state of the server on the page, read again every few seconds while the page is visible.
 
 import { computed, signal } from '@preact/signals'
 import type { MenuItem } from '../parts/menu.tsx'
@@ -7,27 +7,27 @@ import { api, Refused, type TokenSecret, token, type Views } from './api.ts'
 
 const ASK_MS = 3_000
 const TOAST_MS = 6_000
-/** On a phone a row takes more height, and less is read. */
+/** The number of rows: fewer on a phone, where a row is higher. */
 const ROWS = matchMedia('(max-width: 720px)').matches ? 30 : 100
 
 export const isSignedIn = signal(token.get() !== '')
 export const connection = signal<'loading' | 'live' | 'lost'>('loading')
 export const place = signal<Place>(at('overview'))
-/** Rows that a table shows. */
+/** The number of rows that a table shows. */
 export const limit = signal(ROWS)
 /** The outcome of the last action. */
 export const toast = signal<{ readonly text: string; readonly isBad: boolean } | undefined>(undefined)
 /** The action that the operator has to confirm. */
 export const question = signal<Question | undefined>(undefined)
-/** Of a token that was just made: shown once, and forgotten with the next look somewhere else. */
+/** A token that was just created: shown once, and forgotten when the user opens something else. */
 export const secret = signal<TokenSecret | undefined>(undefined)
-/** The form for a new token or ban is open. */
+/** Whether the form for a new token or ban is open. */
 export const isAdding = signal(false)
 const answers = signal<Partial<Views>>({})
 export const head = computed(() => Object.values(answers.value).at(-1)?.head)
 
 interface Question {
-  /** The action with its object, as the button says it. */
+  /** The action with its object, in the words of the button. */
   readonly verb: string
   /** Its effect. */
   readonly text: string
@@ -43,12 +43,12 @@ export const confirmed = (label: string, ask: Question): MenuItem => ({
   },
 })
 
-/** `undefined`: not read yet. */
+/** Returns the data of a view. `undefined` before it was read. */
 export const seen = <Name extends View>(view: Name): Views[Name] | undefined => answers.value[view]
 
 let asked = 0
 
-/** Asks for what is in sight. */
+/** Reads the data of everything visible. */
 export async function refresh(): Promise<void> {
   if (!isSignedIn.value) return
   const { view, open = '', q, sort, only, range, tunnel, server } = place.value
@@ -56,7 +56,7 @@ export async function refresh(): Promise<void> {
   const own = ++asked
   try {
     const answer = await api.view(view, textOf(query))
-    // The result of a later question is already there, or comes.
+    // The result of a later request is already there, or will come.
     if (own !== asked || !isSignedIn.value) return
     const { [view]: _, ...others } = answers.value
     answers.value = { ...others, [view]: answer }
@@ -78,7 +78,7 @@ export function signIn(text: string): void {
 
 export function signOut(why = ''): void {
   token.forget()
-  // The next who signs in here sees nothing of before.
+  // The next user who signs in here must not see earlier data.
   answers.value = {}
   secret.value = undefined
   question.value = undefined
@@ -88,14 +88,14 @@ export function signOut(why = ''): void {
 
 let hiding: ReturnType<typeof setTimeout> | undefined
 
-/** A fault stays until it is read. */
+/** Shows a message. An error stays until the user closes it. */
 export function say(text: string, isBad = false): void {
   clearTimeout(hiding)
   toast.value = { text, isBad }
   if (!isBad) hiding = setTimeout(() => (toast.value = undefined), TOAST_MS)
 }
 
-/** Does it, says what came of it, and shows what is now. */
+/** Runs an action, shows its result, and reads the new state. */
 export async function act<Value>(
   what: Promise<Value>,
   done: string | ((value: Value) => string),
@@ -109,12 +109,12 @@ export async function act<Value>(
   await refresh()
 }
 
-/** A new view, or sheet, to which Back returns. */
+/** Opens another view or sheet, to which Back returns. */
 export function go(next: Partial<Place> & Pick<Place, 'view'>): void {
   location.hash = hashOf({ ...at(next.view), ...next })
 }
 
-/** A change of the same view: Back skips the single letters. */
+/** Changes the same view. Back skips such changes, for example single letters. */
 export function change(next: Partial<Place>): void {
   place.value = { ...place.value, ...next }
   history.replaceState(null, '', hashOf(place.value))
@@ -135,7 +135,7 @@ export function follow(): void {
   }, ASK_MS)
 }
 
-/** A link to the page may have the token behind #, which no server sees. It goes from the address at once. */
+/** Takes the token after # from a link, where no server sees it, and removes it from the address at once. */
 function take(): void {
   const { hash } = location
   if (hash.length > 1 && !hash.startsWith('#/')) {

@@ -1,4 +1,4 @@
-// A table whose head stays, whose columns sort by their names, and whose rows are cards on a phone.
+// A table with a fixed head, columns that sort by a click on their names, and rows that are cards on a phone.
 
 import type { ComponentChildren } from 'preact'
 import { Icon } from '../parts/icons.tsx'
@@ -6,10 +6,10 @@ import { Menu, type MenuItem } from '../parts/menu.tsx'
 import { change, isAdding, place, showMore } from './state.ts'
 
 export interface Column<Row> {
-  /** By which the server sorts. Left out: it does not. */
+  /** The key by which the server sorts. Left out if it does not. */
   readonly sort?: string
   readonly head: string
-  /** `num`: right-aligned; `mid`, `lo`: given up in narrower windows. */
+  /** `num`: right-aligned; `mid`, `lo`: hidden in narrower windows. */
   readonly class?: string
   readonly cell: (row: Row) => ComponentChildren
 }
@@ -19,7 +19,7 @@ interface RowsProps<Row> {
   readonly rows: readonly Row[]
   readonly keyOf: (row: Row, at: number) => string
   readonly isOpen?: (row: Row) => boolean
-  /** The column by which rows are sorted, with `-` for descending. Left out: the table does not sort. */
+  /** The column by which rows are sorted, with `-` for descending. Left out if the table does not sort. */
   readonly sorted?: string
   readonly actions?: (row: Row) => ComponentChildren
 }
@@ -58,12 +58,12 @@ export function Rows<Row>({ columns, rows, keyOf, isOpen, sorted, actions }: Row
 
 interface TableProps<Row> extends Omit<RowsProps<Row>, 'rows' | 'sorted'> {
   readonly label: string
-  /** `undefined`: not read yet. */
+  /** The rows. `undefined` before they were read. */
   readonly rows: readonly Row[] | undefined
   readonly matching?: number
-  /** How it is sorted where the address does not say. */
+  /** The order if the address has none. */
   readonly usual?: string
-  /** The text instead of rows. */
+  /** The text in place of rows. */
   readonly empty: string
 }
 
@@ -136,14 +136,14 @@ export function Skeleton({ rows = 8 }: { readonly rows?: number }) {
   )
 }
 
-/** The line above a table: its name, its filter, and what else belongs there. */
+/** The line above a table: its name, its filter, and further controls. */
 export function Bar({
   title,
   placeholder,
   children,
 }: {
   readonly title: string
-  /** Left out: it has no filter. */
+  /** The text in the empty filter. Left out if there is no filter. */
   readonly placeholder?: string
   readonly children?: ComponentChildren
 }) {
@@ -166,11 +166,11 @@ export function Bar({
   )
 }
 
-/** For what the page filters itself: lists that come whole. */
+/** Whether a row matches the filter, for lists that the page itself filters. */
 export const fits = (...texts: readonly string[]): boolean =>
   texts.some(text => text.toLowerCase().includes(place.value.q.toLowerCase()))
 
-/** Opens and closes the form of what can be added in a view. */
+/** A button that opens and closes the form for adding in a view. */
 export function AddButton({ text }: { readonly text: string }) {
   return (
     <button

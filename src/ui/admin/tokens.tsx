@@ -1,4 +1,4 @@
-// Tokens of clients and their use: made here, shown once, given another secret, revoked.
+// Tokens of clients and their use: created here, shown once, rotated, revoked.
 
 import type { TokenUse } from '../../parts/admin/view-rows.ts'
 import type { MenuItem } from '../parts/menu.tsx'

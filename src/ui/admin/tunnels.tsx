@@ -1,4 +1,4 @@
-// Tunnels, one sheet each, and what can be done with one.
+// Tunnels, each with a sheet and its actions.
 
 import { useEffect, useRef } from 'preact/hooks'
 import type { ClientRow, TunnelRow } from '../../parts/admin/rows.ts'
@@ -22,7 +22,7 @@ const CHOICES = [
   ['open', 'open', 'Without guard'],
 ] as const
 
-/** The column of a cluster, where a tunnel is at one of several servers. */
+/** The column for a cluster, in which a tunnel is at one of several servers. */
 const SERVER: Column<TunnelRow> = {
   sort: 'server',
   head: 'Server',
@@ -123,7 +123,7 @@ const probe = (name: string): void =>
     status === 0 ? `${name}: ${code ?? 'no answer'}` : `${name}: ${status} in ${duration(durationMs)}`,
   )
 
-/** An action on a client happens at its server; a ban holds at all of them. */
+/** Returns the actions on a tunnel. Its server runs them; a ban applies to all servers. */
 function doings({ name, url, kind, server }: TunnelRow): readonly (MenuItem | undefined)[] {
   const isHttp = kind === 'http'
   const isHere = server === undefined
@@ -159,7 +159,7 @@ function doings({ name, url, kind, server }: TunnelRow): readonly (MenuItem | un
   ]
 }
 
-/** Shown next to the table; Escape closes it. */
+/** A sheet next to the table, which Escape closes. */
 function Sheet({ name, open }: { readonly name: string; readonly open: Seen['open'] }) {
   const box = useRef<HTMLElement>(null)
   const close = (): void => {
@@ -301,7 +301,7 @@ function Sheet({ name, open }: { readonly name: string; readonly open: Seen['ope
   )
 }
 
-/** A tunnel that is slow: where the time goes. */
+/** Shows where a slow tunnel spends its time. */
 function Why({ row, clients }: { readonly row: TunnelRow; readonly clients: readonly ClientRow[] }) {
   const p95 = latency(row.recent, 0.95) ?? 0
   const trips = clients.flatMap(({ roundTripMs }) => roundTripMs ?? [])

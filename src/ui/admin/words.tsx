@@ -1,4 +1,4 @@
-// Numbers and facts of the server as an operator reads them.
+// Formats numbers and facts of the server for an operator.
 
 import { quantile } from '../../measures.ts'
 import type { RecentRow, TunnelRow } from '../../parts/admin/rows.ts'
@@ -9,7 +9,7 @@ const MANY_ERRORS = 5
 
 export const perMinute = (count: number, { seconds }: RecentRow): number => (count * 60) / seconds
 
-/** Less than one a minute is not none. */
+/** Returns a rate as text. Less than one per minute is not shown as none. */
 export function rateText(count: number, recent: RecentRow): string {
   const rate = perMinute(count, recent)
   return rate > 0 && rate < 9.95 ? rate.toFixed(1) : Math.round(rate).toLocaleString('en-US')
@@ -73,7 +73,7 @@ export function span(seconds: number): string {
   return `${Math.floor(seconds / size)} ${unit}`
 }
 
-/** The full text is shown when pointed at. */
+/** A time relative to now, whose full text is shown on hover. */
 export function Ago({
   time,
   never = 'never',
@@ -90,6 +90,6 @@ export function Ago({
   )
 }
 
-/** 26 Jan 2027. */
+/** Returns a date such as 26 Jan 2027. */
 export const day = (time: string): string =>
   new Date(time).toLocaleDateString('en-GB', { day: 'numeric', month: 'short', year: 'numeric' })

@@ -1,4 +1,4 @@
-// The actions of a user on the shown exchange, by a button or a key.
+// The user's actions on the shown exchange, by a button or a key.
 
 import type { Edit, ExchangeDetail, ExchangeRow } from '../../exchange.ts'
 import { api, type Side } from './api.ts'
@@ -28,14 +28,14 @@ export const FORMATS = [
   ['har', 'HAR'],
 ] as const
 
-/** How long a browser has to begin with a file. */
+/** The time in milliseconds for a browser to begin saving a file. */
 const SAVE_MS = 60_000
 
 const REASONS: Readonly<Record<string, string>> = {
   BODY_TRUNCATED: 'Its body was not kept whole. Edit it to send another one.',
 }
 
-/** Why it cannot be sent again; `undefined`: it can. */
+/** Returns why the exchange cannot be sent again. `undefined` if it can. */
 export function whyNotReplay(one: ExchangeDetail): string | undefined {
   if (connection.value !== 'live') return 'The client is not running.'
   if (one.replayable === true) return undefined
@@ -44,7 +44,7 @@ export function whyNotReplay(one: ExchangeDetail): string | undefined {
   return REASONS[one.replayable] ?? 'It cannot be sent again.'
 }
 
-/** Says what failed in one line. */
+/** Runs an action, and shows its error in one line. */
 async function attempt(work: () => Promise<void>): Promise<void> {
   try {
     await work()
@@ -53,7 +53,7 @@ async function attempt(work: () => Promise<void>): Promise<void> {
   }
 }
 
-/** `resign`: as `ReplayRequest` has it. Resolves with whether it was sent. */
+/** Replays the exchange. `resign` is as in `ReplayRequest`. Resolves with whether it was sent. */
 export async function replay(edit?: Edit, times = 1, resign?: boolean): Promise<boolean> {
   const one = shown.peek()
   if (one === undefined) return false
@@ -67,7 +67,7 @@ export async function replay(edit?: Edit, times = 1, resign?: boolean): Promise<
     const { replays } = await api.replay(one.id, edit, times, resign)
     isSent = true
     const last = replays.at(-1)
-    // Another one was chosen in the meantime.
+    // The user has chosen another one since.
     if (last === undefined || selectedId.peek() !== one.id) return
     showOwn(replays.map(({ exchange }) => exchange))
     go({ id: last.exchange.id })
@@ -96,7 +96,7 @@ export function copyLink(): Promise<void> {
   return copyText(location.href, 'Link copied')
 }
 
-/** The URL of the tunnel, with the path. */
+/** Copies the URL of the tunnel, with the path. */
 export function copyUrl({ tunnel, path }: ExchangeRow): Promise<void> {
   const url = session.peek()?.tunnels.find(({ name }) => name === tunnel)?.url ?? ''
   return copyText(`${url}${path}`, 'URL copied')
@@ -113,7 +113,7 @@ export function saveBody(id: string, side: Side): Promise<void> {
   return attempt(async () => save(await api.rawBody(id, side), `${side}-${id}.bin`))
 }
 
-/** All that match the filter. */
+/** Saves all exchanges that match the filter. */
 export function saveHar(): Promise<void> {
   return attempt(async () => {
     const { blob, isRedacted } = await api.har(filter.peek(), isRevealed.peek())
@@ -136,7 +136,7 @@ export function saveNote({ id }: ExchangeDetail, note: string): Promise<void> {
   })
 }
 
-/** Gone for the eye at once, and on the server when it cannot be undone any more. */
+/** Hides exchanges at once, and deletes them on the server when it can no longer be undone. */
 function take(
   hides: (row: ExchangeRow) => boolean,
   commit: (isLeaving: boolean) => Promise<unknown>,
@@ -146,7 +146,7 @@ function take(
   const show = () => {
     removals.value = removals.peek().filter(one => one !== hides)
   }
-  // One before this one cannot be undone any more.
+  // An earlier deletion can no longer be undone.
   say(text, {
     undo: () => {
       show()
@@ -183,7 +183,10 @@ export function clear(): void {
   go({ id: undefined })
 }
 
-/** Compares with the request that it repeats, or the one before with the same method and path, or any other. */
+/**
+ * Compares with the request that it repeats, otherwise with the previous one with the same method and path, otherwise
+ * with any other.
+ */
 export function compare(): void {
   const one = shown.peek()
   if (one === undefined) return
@@ -204,7 +207,7 @@ export function edit(): void {
   else say(why)
 }
 
-/** From the selected row; from the original of a replay that the list does not show. */
+/** Moves the selection from the selected row; from the original of a replay that the list does not show. */
 export function move(by: number): void {
   const all = visible.peek()
   const original = detail.peek()?.replayOf
@@ -218,7 +221,7 @@ export function selectNewest(): void {
   go({ id: rows.peek()[0]?.id })
 }
 
-/** All of them are read, and the oldest chosen. */
+/** Reads all rows, and selects the oldest. */
 export async function selectOldest(): Promise<void> {
   for (let before = -1; hasMore.peek() && rows.peek().length > before; ) {
     before = rows.peek().length

@@ -1,4 +1,4 @@
-// Where the page is, as its address says it: #/requests/35/compare/34?filter=is:error. Pure.
+// The place in the page, in the form of its address: #/requests/35/compare/34?filter=is:error.
 
 export type Mode = '' | 'edit' | 'compare'
 
@@ -13,7 +13,7 @@ export interface Place {
 export function placeOf(hash: string): Place {
   const [path = '', query = ''] = hash.replace(/^#/, '').split('?', 2)
   const [, id, mode = '', other] = /^\/requests\/(\d+)(?:\/(edit|compare)(?:\/(\d+))?)?$/.exec(path) ?? []
-  // The pattern allows no other.
+  // The pattern allows no other value.
   return { id, mode: mode as Mode, other, filter: new URLSearchParams(query).get('filter') ?? '' }
 }
 

@@ -1,5 +1,5 @@
-// The inspector's API, as this page asks it. The token stood behind # in the address, which no server ever sees. A
-// server gets it once it has proven that it knows it: when the client has ended, any user's program may have its port.
+// The inspector's API for this page. The token was after # in the address, which no server sees. A server gets it
+// only after a proof that it knows it, because after the client has ended, any user's program may have its port.
 
 import type {
   ApiError,
@@ -14,26 +14,27 @@ import type {
 
 export type Side = 'request' | 'response'
 
-/** Messages of one response. */
+/** The number of messages in one response. */
 export const FRAMES_AT_ONCE = 1_000
 
 const KEY = 'localtunnels inspector'
-/** A proof takes no longer. */
+/** The time in milliseconds for a proof. */
 const PROOF_MS = 5_000
 
 let token = sessionStorage.getItem(KEY) ?? ''
-/** Streams of events from a server that has proven itself. When they end, another server may respond. */
+/** The number of event streams from a server that has proved itself. When they end, another server may respond. */
 let streams = 0
 /** Stays between two streams when this page ended the first one, for another filter. */
 let isProven = false
 
-// A reload takes it along only from a proven server: the page of another program at this address could read what the tab stores.
+// A reload keeps the token only for a proved server: another program's page at this address could read the tab's
+// storage.
 sessionStorage.removeItem(KEY)
 addEventListener('pagehide', () => {
   if (isProven) sessionStorage.setItem(KEY, token)
 })
 
-/** Takes the token out of the address. `true`: there was one. */
+/** Takes the token out of the address. Returns whether there was one. */
 export function takeToken(): boolean {
   const [, given] = /^#([\w-]{20,})$/.exec(location.hash) ?? []
   if (given === undefined) return false
@@ -52,10 +53,10 @@ export class Refused extends Error {
   }
 }
 
-/** The server has not shown that it knows the token. */
+/** The error for a server that has not proved that it knows the token. */
 export class Unproven extends Error {}
 
-/** Rejects unless the server shows that it knows the token, for an origin and a number that no other proof was for. */
+/** Rejects unless the server proves that it knows the token, for this origin and a new number. */
 async function prove(): Promise<void> {
   if (token === '')
     throw new Refused({ error: { code: 'INSPECT_TOKEN_REFUSED', message: 'This page has no token.' } })
@@ -65,7 +66,7 @@ async function prove(): Promise<void> {
   const { proof } = await answer.json().catch(() => ({}))
   const text = new TextEncoder()
   const algorithm = { name: 'HMAC', hash: 'SHA-256' }
-  // Browsers have `subtle` for the loopback addresses, and the inspector is at no others.
+  // Browsers have `subtle` for the loopback addresses, and the inspector uses no others.
   const key = await crypto.subtle.importKey('raw', text.encode(token), algorithm, false, ['sign'])
   const wanted = text.encode(`inspector\n${location.origin}\n${nonce}`)
   if (proof !== hex(new Uint8Array(await crypto.subtle.sign('HMAC', key, wanted)))) throw new Unproven()
@@ -85,7 +86,7 @@ async function ask(path: string, init: RequestInit = {}): Promise<Response> {
     },
   })
   if (answer.ok) return answer
-  // Any response of 400 and above is one; what is not came from something else at this port.
+  // Any response of 400 and above contains one. Others came from another program at this port.
   throw new Refused(
     await answer.json().catch(() => ({ error: { code: 'UNKNOWN', message: answer.statusText } })),
   )
@@ -116,7 +117,7 @@ export const api = {
     ),
   detail: (id: string, reveal: boolean) => read<ExchangeDetail>(`exchanges/${id}?${query({ reveal })}`),
   remove: (id: string, keepalive: boolean) => read(`exchanges/${id}`, { method: 'DELETE', keepalive }),
-  /** `keepalive`: the request continues when the page closes. */
+  /** Deletes exchanges. `keepalive`: the request continues when the page closes. */
   clear: (filter: string, upTo: string, keepalive: boolean) =>
     read(`exchanges?${query({ filter, upTo })}`, { method: 'DELETE', keepalive }),
   har: async (filter: string, reveal: boolean) => {
@@ -130,11 +131,11 @@ export const api = {
       fault: answer.headers.get('x-decode-fault') ?? undefined,
     }
   },
-  /** The body unchanged, for a file. */
+  /** Reads the unchanged body, for a file. */
   rawBody: async (id: string, side: Side) => (await ask(`exchanges/${id}/${side}.body`)).blob(),
   frames: (id: string, from: number) =>
     read<{ frames: Frame[]; total: number }>(`exchanges/${id}/frames?from=${from}&limit=${FRAMES_AT_ONCE}`),
-  /** The newest of those that match, 1,000 at most. `by`: `''` for both. */
+  /** Finds messages, at most the 1,000 newest. `by`: `''` for both directions. */
   findFrames: (id: string, text: string, by: '' | Frame['from']) =>
     read<{ frames: Frame[]; matching: number }>(
       `exchanges/${id}/frames?${query({ text, by, limit: '1000' })}`,
@@ -143,7 +144,7 @@ export const api = {
     const answer = await ask(`exchanges/${id}/as/${format}?${query({ reveal })}`)
     return { text: await answer.text(), isRedacted: answer.headers.has('x-secrets-left-out') }
   },
-  /** `resign`: as `ReplayRequest` has it. */
+  /** Replays an exchange. `resign` is as in `ReplayRequest`. */
   replay: (id: string, edit: Edit | undefined, times: number, resign: boolean | undefined) =>
     write<ReplayResult>('POST', `exchanges/${id}/replay`, {
       ...(edit && { edit }),
@@ -155,7 +156,7 @@ export const api = {
   diff: (a: string, b: string) => read<Diff>(`diff?${query({ a, b })}`),
 }
 
-/** Calls `heard` for each event until `signal` is aborted. Resolves when the stream ends; rejects when there is none. */
+/** Calls `heard` for each event until `signal` is aborted. Resolves when the stream ends; rejects if there is none. */
 export async function listen(
   filter: string,
   signal: AbortSignal,

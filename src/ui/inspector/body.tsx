@@ -1,4 +1,4 @@
-// A body as what it is: a tree, a form, parts, a picture, a page without scripts, text, bytes.
+// Shows a body in its own form: a tree, a form, parts, a picture, a page without scripts, text, bytes.
 
 import { useComputed, useSignal } from '@preact/signals'
 import { useEffect } from 'preact/hooks'
@@ -18,7 +18,7 @@ import { isBinary, mimeOf, textOf } from './text.ts'
 
 type View = 'Tree' | 'Form' | 'Preview' | 'Text' | 'Hex'
 
-/** Text that is shown at once; beyond, a button shows more. */
+/** The number of characters shown at once. A button shows more. */
 const SHOWN_CHARS = 200_000
 
 interface BodyProps {
@@ -206,7 +206,7 @@ function Shown({ view, bytes: all, text, type, root, search, label }: ShownProps
       <JsonTree root={root} label={label} search={search} onCopy={(one, what) => void copyText(one, what)} />
     )
   if (view === 'Preview' && PICTURES.test(mime)) return <Picture bytes={all} type={mime} />
-  // Without any right: no scripts, no forms, no other origin; the policy of this page forbids it all besides.
+  // Without any rights: no scripts, forms or other origins. The policy of this page also forbids them.
   if (view === 'Preview')
     return <iframe class="page" sandbox="" srcdoc={text} title="The page, without scripts" />
   if (view === 'Form' && mime === 'multipart/form-data') return <Parts parts={partsOf(all, type) ?? []} />

@@ -1,4 +1,4 @@
-// A field for code: the text area is transparent, and the same text with its colours lies under it.
+// A field for code: the text area is transparent, and the same text with its colours is below it.
 
 import { useEffect, useRef } from 'preact/hooks'
 import { JsonColours } from '../parts/json-colours.tsx'
@@ -7,7 +7,7 @@ interface CodeFieldProps {
   readonly id: string
   readonly text: string
   readonly isJson: boolean
-  /** Counted from 1. */
+  /** The line with the fault, counted from 1. */
   readonly faultLine: number | undefined
   readonly describedBy: string
   readonly onInput: (text: string) => void

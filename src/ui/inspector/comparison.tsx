@@ -1,4 +1,4 @@
-// The differences of two exchanges: lines next to each other, and in a changed line its changed words.
+// The differences of two exchanges: lines next to each other, with the changed words marked.
 
 import { useSignal } from '@preact/signals'
 import { useEffect } from 'preact/hooks'
@@ -8,7 +8,7 @@ import { IconButton } from '../parts/icons.tsx'
 import { api } from './api.ts'
 import { detail, go, rows } from './signals.ts'
 
-/** How many one can choose from; another one is in the address. */
+/** The number of exchanges to choose from. The address can name any other. */
 const CHOICES = 50
 
 export function Comparison({ a, b }: { readonly a: string; readonly b: string }) {
@@ -159,10 +159,10 @@ function partsOf(a: string | null, b: string | null): readonly DiffPart[] {
   ]
 }
 
-/** These headers always differ, and mean nothing. */
+/** The headers that always differ without a meaning. */
 const NOISE = /^(?:date|connection)$/i
 
-/** Equal lines around a change; more of them are a line that says how many. */
+/** The number of equal lines around a change. More become one line with their number. */
 const CONTEXT = 3
 
 function Lines({ parts }: { readonly parts: readonly DiffPart[] }) {
@@ -242,7 +242,7 @@ function Lines({ parts }: { readonly parts: readonly DiffPart[] }) {
   )
 }
 
-/** How many characters both have at their begin, and at their end. */
+/** Returns the number of equal characters at the beginning and at the end of both. */
 function sameEnds(a: string, b: string): readonly [number, number] {
   const most = Math.min(a.length, b.length)
   let from = 0
@@ -252,7 +252,7 @@ function sameEnds(a: string, b: string): readonly [number, number] {
   return [from, ends]
 }
 
-/** Above, the line is another one. */
+/** The changed part of a line above which it counts as another line. */
 const MOST_MARKED = 0.6
 
 function Line({
@@ -268,7 +268,7 @@ function Line({
   readonly mark?: readonly [number, number]
   readonly isPair?: boolean
 }) {
-  // Two lines that have little in common are marked as a whole.
+  // Two lines with little in common are marked as a whole.
   const isMarked = isPair && mark[1] > mark[0] && mark[1] - mark[0] < text.length * MOST_MARKED
   return (
     <div class={tone}>

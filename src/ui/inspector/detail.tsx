@@ -1,4 +1,5 @@
-// One exchange in full: the selected one, or why it is not here. Request and response stand side by side where there is room.
+// One exchange in full: the selected one, or why it is missing. Request and response are next to each other if there
+// is room.
 
 import { useSignal } from '@preact/signals'
 import { useEffect } from 'preact/hooks'
@@ -40,7 +41,7 @@ export function Detail() {
   )
 }
 
-/** Most are here before one sees that they were not. */
+/** The time in milliseconds before a placeholder is shown. Most exchanges arrive earlier. */
 const SKELETON_MS = 150
 
 function Loading({ id }: { readonly id: string }) {
@@ -131,7 +132,7 @@ function Content({ exchange }: { readonly exchange: ExchangeDetail }) {
   )
 }
 
-/** Exchanges without bytes here. */
+/** Shows exchanges without captured bytes. */
 function Unseen({
   exchange: { method, kind, status, bytesIn, bytesOut },
 }: {

@@ -1,4 +1,4 @@
-// A request that is edited before it is sent again; the last response stands next to it. Typed text is kept until it is sent.
+// Edits a request before it is sent again, with the last response next to it. Typed text is kept until it is sent.
 
 import { useSignal } from '@preact/signals'
 import { useEffect, useRef } from 'preact/hooks'
@@ -15,7 +15,7 @@ import { connection, go } from './signals.ts'
 import { isBinary, textOf } from './text.ts'
 import { say } from './toast.ts'
 
-/** These headers are set when the request is sent, or belong to its way here. */
+/** The headers that are set when the request is sent, or that belong to its path here. */
 const NOT_EDITED =
   /^(?:host|content-length|transfer-encoding|connection|keep-alive|te|trailer|expect|forwarded|x-forwarded-.*)$/i
 
@@ -23,7 +23,7 @@ interface Draft {
   method: string
   path: string
   fields: { name: string; value: string }[]
-  /** `undefined`: the captured bytes. */
+  /** The edited body. `undefined`: the captured bytes. */
   body: string | undefined
 }
 

@@ -61,7 +61,7 @@ function Value({ text }: { readonly text: string }) {
 
 interface FoldProps {
   readonly name: string
-  /** Open or closed is remembered by it. */
+  /** The number after the title. The state open or closed is remembered for it. */
   readonly count?: number | string
   readonly glance: string
   readonly isOpen?: boolean

@@ -1,4 +1,4 @@
-// The filter: a field that suggests, chips for what is asked for most, and how many match.
+// The filter: a field with suggestions, chips for common filters, and the number of matches.
 
 import { computed, useSignal } from '@preact/signals'
 import { useRef } from 'preact/hooks'
@@ -19,7 +19,7 @@ import {
 
 const TYPING_MS = 200
 const MAX_SUGGESTED = 24
-/** The suggestions before a letter is typed. */
+/** The suggestions before the user types. */
 const HINTS: readonly (readonly [string, string])[] = [
   ['is:error', '5xx, failed or refused'],
   ['is:webhook', 'with a signature that is checked'],
@@ -31,7 +31,7 @@ const HINTS: readonly (readonly [string, string])[] = [
   ['method:POST', ''],
 ]
 
-/** A key with its value takes the place of what is typed. */
+/** Returns suggestions. A key with its value replaces the typed text. */
 function suggestionsFor(text: string): readonly (readonly [string, string])[] {
   const last = text.split(/\s+/).at(-1) ?? ''
   const minus = last.startsWith('-') ? '-' : ''
@@ -47,7 +47,7 @@ function suggestionsFor(text: string): readonly (readonly [string, string])[] {
     .map(([one, about]) => [`${minus}${one}`, about])
 }
 
-/** The values of the rows that are here. */
+/** Returns the values of the loaded rows. */
 function valuesOf(key: string): readonly string[] {
   const fromRows = (read: (row: (typeof rows.value)[number]) => string | undefined) => [
     ...new Set(rows.value.slice(0, 500).flatMap(row => read(row) ?? [])),
@@ -74,7 +74,7 @@ function valuesOf(key: string): readonly string[] {
 
 let typing: ReturnType<typeof setTimeout> | undefined
 
-/** `now`: without the pause of a user who types. */
+/** Sets the filter. `now`: without the pause for typing. */
 function write(text: string, now = false): void {
   draft.value = text
   clearTimeout(typing)
@@ -221,12 +221,12 @@ const chips = computed(
     ] as readonly (readonly [string, string])[],
 )
 
-/** How many of the rows match, with the filter unchanged, as long as all of them are here. */
+/** The number of matching rows for each chip with the current filter, if all rows are loaded. */
 const counts = computed(() => {
   const found = new Map<string, number>()
   if (hasMore.value || isSearching.value) return found
   for (const [text] of chips.value) {
-    // The chip of another tunnel takes its place.
+    // The chip of another tunnel replaces it.
     if (text.startsWith('tunnel:') && /(?:^|\s)tunnel:/.test(filter.value)) continue
     const test = parseFilter(text)
     if (!isFilterFault(test)) found.set(text, rows.value.filter(row => test.matches(row)).length)

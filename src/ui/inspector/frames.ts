@@ -1,4 +1,4 @@
-// Messages of the selected exchange: the newest ones, and earlier ones on request.
+// The messages of the selected exchange: the newest ones, and earlier ones on request.
 
 import { batch, signal } from '@preact/signals'
 import type { Frame } from '../../exchange.ts'
@@ -7,13 +7,13 @@ import { detail, selectedId } from './signals.ts'
 
 /** The frames that are shown, without a gap. */
 export const frames = signal<readonly Frame[]>([])
-/** The newest are among them, and those that come are put behind. */
+/** Whether the newest frames are loaded, so that new ones are appended. */
 export const hasNewest = signal(true)
 
-/** More are not kept in the page at once. */
+/** The maximum number of frames in the page. */
 const MAX_FRAMES_SHOWN = 2 * FRAMES_AT_ONCE
 
-/** The frames that come while the newest are read. */
+/** The frames that arrive while the newest are being read. */
 let pending: Frame[] = []
 let readingNewest: Promise<void> | undefined
 
@@ -29,7 +29,7 @@ export function forgetFrames(): void {
   })
 }
 
-/** `false`: some are missing in between. */
+/** Appends frames. Returns `false` if some between are missing. */
 function append(arrived: readonly Frame[]): boolean {
   const shown = frames.peek()
   const next = (shown.at(-1)?.index ?? -1) + 1

@@ -1,4 +1,4 @@
-// The head of an exchange: what it is, what can be done with it, and what became of it.
+// The head of an exchange: what it is, its actions, and its result.
 
 import { useSignal } from '@preact/signals'
 import { useEffect, useRef } from 'preact/hooks'
@@ -63,7 +63,7 @@ export function Head({ exchange }: { readonly exchange: ExchangeDetail }) {
   )
 }
 
-/** One line; all of it when it is clicked. */
+/** The path in one line; a click shows all of it. */
 function Path({ text }: { readonly text: string }) {
   const isOpen = useSignal(false)
   return (
@@ -253,7 +253,7 @@ function Verdict({ of, id, status }: { readonly of: string; readonly id: string;
   useEffect(() => {
     api.diff(of, id).then(
       found => (diff.value = found),
-      // The original is gone: there is nothing to say.
+      // The original is gone, so nothing is shown.
       () => {},
     )
   }, [of, id, diff])
@@ -286,11 +286,11 @@ function Verdict({ of, id, status }: { readonly of: string; readonly id: string;
 function Note({ exchange }: { readonly exchange: ExchangeDetail }) {
   const field = useRef<HTMLInputElement>(null)
   useEffect(() => {
-    // A requested exchange that is not there.
+    // The requested exchange does not exist.
     if (exchange.note === '') field.current?.focus()
   }, [])
   useEffect(() => {
-    // A note of another page, or of a command.
+    // The note of another page, or of a command.
     if (field.current !== null && document.activeElement !== field.current)
       field.current.value = exchange.note
   }, [exchange.note])

@@ -1,24 +1,25 @@
-// Which rows the list shows. While a user aims at one, reads on or has paused it, no row moves: those that come wait.
+// Decides which rows the list shows. While the user points at a row, reads older ones or has paused the list, no row
+// moves, and new ones wait.
 
 import { batch, computed, effect, signal } from '@preact/signals'
 import type { ExchangeRow } from '../../exchange.ts'
 import { filter, rows, rowsFilter, selectedId } from './signals.ts'
 
 export const isPaused = signal(false)
-/** The pointer is over the list. */
+/** Whether the pointer is over the list. */
 export const isAimed = signal(false)
 export const isScrolled = signal(false)
-/** The rows that removals take away, of which the last can be undone. */
+/** The functions that choose deleted rows, one for each deletion. The last one can be undone. */
 export const removals = signal<readonly ((row: ExchangeRow) => boolean)[]>([])
 
 const isHeld = computed(
   () => isPaused.value || isAimed.value || isScrolled.value || selectedId.value !== undefined,
 )
-/** The rows that the list showed when it was held. */
+/** The rows that the list showed when it was paused. */
 const frozen = signal<{ readonly ids: ReadonlySet<string>; readonly oldest: number } | undefined>(undefined)
-/** Asked for by the user: the list shows them although it is held. */
+/** The rows that the user asked for, which the paused list shows anyway. */
 const own = signal<ReadonlySet<string>>(new Set())
-/** These rows no longer match, and stay while the list is held. */
+/** The rows that no longer match, and stay while the list is paused. */
 const stale = new Set<string>()
 
 const there = computed(() => rows.value.filter(row => !removals.value.some(removes => removes(row))))
@@ -31,10 +32,10 @@ export const visible = computed(() => {
 
 export const waitingCount = computed(() => there.value.length - visible.value.length)
 
-/** In the list; of a replay that it does not show, its original is. */
+/** The index of the selected row in the list; for a replay that it does not show, that of its original. */
 export const selectedIndex = computed(() => visible.value.findIndex(({ id }) => id === selectedId.value))
 
-/** Shows all that wait. */
+/** Shows all waiting rows. */
 export function release(): void {
   batch(() => {
     frozen.value = undefined
@@ -47,7 +48,7 @@ export function release(): void {
 /** The results of replays from this page, by the id of their original. */
 export const replayed = signal<ReadonlyMap<string, number>>(new Map())
 
-/** Replays: their place is on top, when they come. */
+/** Shows replays, whose place is at the top. */
 export function showOwn(replays: readonly ExchangeRow[]): void {
   own.value = new Set([...own.peek(), ...replays.map(({ id }) => id)])
   replayed.value = new Map([
@@ -56,14 +57,14 @@ export function showOwn(replays: readonly ExchangeRow[]): void {
   ])
 }
 
-/** `true`: they leave later, because the list is held. */
+/** Removes rows. Returns `true` if they are removed later, because the list is paused. */
 export function leaveLater(ids: Iterable<string>): boolean {
   if (!isHeld.peek()) return false
   for (const id of ids) stale.add(id)
   return true
 }
 
-/** The row matches again. */
+/** Called when the row matches again. */
 export function stays(id: string): void {
   stale.delete(id)
 }
@@ -76,7 +77,7 @@ export function followHolds(): void {
       frozen.value = { ids: new Set(all.map(({ id }) => id)), oldest: Number(all.at(-1)?.id ?? 0) }
     }
   })
-  // Another filter is another list.
+  // Another filter means another list.
   effect(() => {
     void filter.value
     stale.clear()

@@ -1,4 +1,4 @@
-// The keys, and whether one letter does something.
+// Shows the keys, and turns single-letter keys on or off.
 
 import { useEffect, useRef } from 'preact/hooks'
 import { IconButton } from '../parts/icons.tsx'

@@ -1,4 +1,4 @@
-// Keys of the page. The help lists them from here.
+// The keys of the page, which the help also lists.
 
 import { signal } from '@preact/signals'
 import {
@@ -19,13 +19,13 @@ import { go, isHelpOpen, isRevealed, mode, selectedId, setFilter } from './signa
 interface Key {
   readonly keys: readonly string[]
   readonly meaning: string
-  /** Where it has this meaning: `list`, when the focus is in the list or nowhere. Default anywhere. */
+  /** Where the key works: `list`, if the focus is in the list or nowhere. Default anywhere. */
   readonly where?: 'list'
   press(): void
 }
 
 const SETTING = 'one-key shortcuts'
-/** WCAG 2.1.4: what one letter does can be turned off. */
+/** Whether single-letter keys work. WCAG 2.1.4 requires that they can be turned off. */
 export const hasShortcuts = signal(localStorage.getItem(SETTING) !== 'off')
 
 export function setShortcuts(isOn: boolean): void {
@@ -72,7 +72,7 @@ function nextArea(): void {
   areas[(here + 1) % areas.length]?.focus()
 }
 
-/** A field, then what lies over the list, then the filter. */
+/** Leaves a field, then a dialog over the list, then the filter. */
 function leave(target: HTMLElement, isTyping: boolean): void {
   if (isTyping) target.blur()
   else if (mode.peek() !== '') go({ id: selectedId.peek() })

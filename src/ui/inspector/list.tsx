@@ -1,4 +1,4 @@
-// The requests, newest first: one line each.
+// The requests, newest first, one line each.
 
 import { computed } from '@preact/signals'
 import type { ExchangeRow } from '../../exchange.ts'
@@ -13,7 +13,7 @@ const ROW_HEIGHT = 32
 const ROW_HEIGHT_PHONE = 56
 const phone = matchMedia('(max-width: 720px)')
 
-/** The status of the last replay, by the id of its original: the filter may hide those of this page. */
+/** The status of the last replay by the id of its original, because the filter may hide replays. */
 const lastReplay = computed(() => {
   const found = new Map<string, number>()
   for (const { replayOf, status, state } of rows.value)
@@ -66,7 +66,7 @@ function Heads() {
   )
 }
 
-/** Over the heads: it covers no row. */
+/** A button above the column heads, where it covers no row. */
 function Pill() {
   if (waitingCount.value === 0) return null
   const show = () => {
@@ -119,14 +119,14 @@ export function Row({ row, note }: { readonly row: ExchangeRow; readonly note?: 
   )
 }
 
-/** Of one that is in progress: the time until now. */
+/** The duration of a request; of one in progress, the time until now. */
 function Time({ row }: { readonly row: ExchangeRow }) {
   if (row.state !== 'open') return <>{row.isRefused ? '—' : duration(row.times.totalMs)}</>
   if (row.kind !== 'http') return <span class="is-info">open</span>
   return <span class="is-info">{duration(Math.max(0, now.value - Date.parse(row.startedAt)))}</span>
 }
 
-/** One axis for all rows: 1 ms to 10 s, by powers of ten. */
+/** The durations on one axis for all rows: 1 ms to 10 s, by powers of ten. */
 function Waterfall({ row }: { readonly row: ExchangeRow }) {
   const { totalMs } = row.times
   const isOpen = row.state === 'open'
@@ -146,7 +146,7 @@ export function toneOf({ status, state, isRefused }: ExchangeRow): string {
   return status >= 300 || status === 101 || state === 'open' ? 'is-info' : ''
 }
 
-/** Never by colour alone: the number, or a word. */
+/** The status as a number or a word, never by colour alone. */
 function Status({ row }: { readonly row: ExchangeRow }) {
   const { status, state, code } = row
   const text = status > 0 ? `${status}` : state === 'open' ? '…' : state === 'failed' ? 'fail' : '—'
@@ -157,7 +157,7 @@ function Status({ row }: { readonly row: ExchangeRow }) {
   )
 }
 
-/** The open one, when the list does not show it: j and k go on from its original. */
+/** The selected exchange, if the list does not show it: j and k continue from its original. */
 export function Outside() {
   const { value } = shown
   if (value === undefined || filter.value === '' || rows.value.some(({ id }) => id === value.id)) return null

@@ -179,7 +179,7 @@ function Foot() {
 const NARROWEST = 360
 const WIDEST = 900
 
-/** Between list and detail: pulled, or moved by arrows. */
+/** The handle between list and detail, moved by dragging or with arrow keys. */
 function Grip() {
   const line = useRef<HTMLDivElement>(null)
   const width = () => document.querySelector('.list')?.clientWidth ?? NARROWEST
@@ -222,7 +222,7 @@ addEventListener('hashchange', () => {
   // The address of another start, pasted into this tab. A reload would load the page of any program at this port.
   if (takeToken()) reconnect()
 })
-// Actions that cannot be undone any more when the page is gone.
+// Actions that can no longer be undone when the page is gone.
 addEventListener('pagehide', dismiss)
 followAddress()
 followHolds()

@@ -1,4 +1,5 @@
-// WebSocket messages and server-sent events, oldest at the top; the newest are followed until one scrolls up.
+// WebSocket messages and server-sent events, the oldest at the top. The list follows the newest until the user
+// scrolls up.
 
 import { useSignal } from '@preact/signals'
 import type { VNode } from 'preact'
@@ -14,14 +15,14 @@ import { now } from './signals.ts'
 
 const DIRECTIONS = ['All', 'Sent', 'Received'] as const
 const SENDERS = { All: '', Sent: 'visitor', Received: 'app' } as const
-/** The pause after a letter. */
+/** The pause in milliseconds after a letter. */
 const SEARCH_MS = 150
 interface Found {
   readonly frames: readonly Frame[]
   readonly matching: number
 }
 const NONE: Found = { frames: [], matching: 0 }
-/** So near to its end the list follows. */
+/** The distance from the end, in pixels, within which the list follows. */
 const END_PX = 24
 
 export function Messages({ exchange }: { readonly exchange: ExchangeDetail }) {
@@ -45,7 +46,7 @@ export function Messages({ exchange }: { readonly exchange: ExchangeDetail }) {
   const earlier = first === undefined ? 0 : first.index - dropped
   const isFiltered = wanted !== '' || by !== ''
   const isWhole = earlier === 0 && hasNewest.value
-  // The page has some of the messages, the client all that it keeps.
+  // The page has some of the messages, the client all stored ones.
   useEffect(() => {
     found.value = NONE
     if (!isFiltered || isWhole) return undefined
@@ -74,7 +75,7 @@ export function Messages({ exchange }: { readonly exchange: ExchangeDetail }) {
     if (is && !hasNewest.value) void readNewestFrames()
   }
   const isOpen = exchange.state === 'open'
-  /** A message that is drawn already is the same element: Preact does not look into it, however many come. */
+  /** Draws a message. An unchanged one is the same element, which Preact skips, however many come. */
   const draw = (frame: Frame) => {
     const isChosen = chosen.value === frame.index
     const known = drawn.current.get(frame)

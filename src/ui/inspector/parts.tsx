@@ -1,4 +1,4 @@
-// Parts of a form, and pictures.
+// The parts of a form, and pictures.
 
 import { useSignal } from '@preact/signals'
 import { useEffect } from 'preact/hooks'
@@ -9,7 +9,7 @@ import { isBinary, mimeOf, textOf } from './text.ts'
 
 export const PICTURES = /^image\/(?:png|jpeg|gif|webp|avif|x-icon|bmp|svg\+xml)$/
 
-/** An SVG document that is shown as a picture runs and fetches nothing. */
+/** Shows a picture. An SVG document as a picture runs and loads nothing. */
 export function Picture({ bytes: all, type }: { readonly bytes: Uint8Array; readonly type: string }) {
   const url = useSignal('')
   useEffect(() => {
@@ -42,7 +42,7 @@ export function Parts({ parts }: { readonly parts: readonly Part[] }) {
   )
 }
 
-/** A field is shown; a file that is not a picture when it is opened. */
+/** Shows a field; a file that is not a picture only when it is opened. */
 function Content({
   bytes: all,
   type,

@@ -1,23 +1,23 @@
-// The state of the page, as values that its parts follow.
+// The state of the page, as signals that its parts follow.
 
 import { batch, computed, signal } from '@preact/signals'
 import type { ExchangeDetail, ExchangeRow, Session } from '../../exchange.ts'
 import { hashOf, type Mode, type Place, placeOf } from './address.ts'
 
 export const session = signal<Session | undefined>(undefined)
-/** All that are here, newest first; the list shows `visible`. */
+/** All loaded rows, newest first; the list shows `visible`. */
 export const rows = signal<readonly ExchangeRow[]>([])
-/** There are older ones than the last of `rows`. */
+/** Whether there are older ones than the last of `rows`. */
 export const hasMore = signal(false)
 export const connection = signal<'loading' | 'live' | 'lost' | 'refused' | 'unproven'>('loading')
-/** The list takes long: bodies are looked at. */
+/** Whether the list takes long, because bodies are searched. */
 export const isSearching = signal(false)
-/** The filter that `rows` are of; `undefined`: none was read. */
+/** The filter of `rows`. `undefined` before any were read. */
 export const rowsFilter = signal<string | undefined>(undefined)
 export const isRead = computed(() => rowsFilter.value !== undefined)
 
 export const filter = signal('')
-/** The text in the field of the filter: a moment later it is the filter. */
+/** The text in the filter's field, which becomes the filter a moment later. */
 export const draft = signal('')
 export const filterFault = signal('')
 
@@ -28,16 +28,16 @@ export const otherId = signal<string | undefined>(undefined)
 
 /** The exchange that was read last; `shown` says whether it is the selected one. */
 export const detail = signal<ExchangeDetail | undefined>(undefined)
-/** Why the selected one cannot be shown; `gone`: it is not kept. */
+/** Why the selected one cannot be shown; `gone`: it is not stored. */
 export const detailFault = signal<string | undefined>(undefined)
 export const isRevealed = signal(false)
 
-/** The selected one, once it is here: what actions act on. */
+/** The selected one, once it is loaded, on which actions work. */
 export const shown = computed(() =>
   detail.value !== undefined && detail.value.id === selectedId.value ? detail.value : undefined,
 )
 export const isHelpOpen = signal(false)
-/** Milliseconds, for what is in progress. */
+/** The time in milliseconds, for requests in progress. */
 export const now = signal(Date.now())
 
 const place = (): Place => ({
@@ -55,7 +55,7 @@ export function go(to: Partial<Omit<Place, 'filter'>>): void {
   history.pushState(null, '', hashOf(next))
 }
 
-/** Replaces the current place. */
+/** Sets the filter, and replaces the current place. */
 export function setFilter(text: string): void {
   filter.value = text.trim()
   draft.value = text

@@ -1,4 +1,4 @@
-// Follows the server: the list is its, in its order; changes come as events and are put in once a frame.
+// Follows the server: the list is in its order, and changes arrive as events, which are applied once a frame.
 
 import { batch, effect } from '@preact/signals'
 import type { ExchangeRow, Frame, InspectEvent } from '../../exchange.ts'
@@ -21,14 +21,14 @@ import {
 } from './signals.ts'
 
 const RETRY_MS = 1_000
-/** A list that takes longer is said to be searched. */
+/** The time in milliseconds after which a slow list is shown as searching. */
 const SLOW_MS = 500
 let waiting: InspectEvent[] = []
 let isPlanned = false
 let listening = new AbortController()
 let retryNow: (() => void) | undefined
 
-/** Reads the list, and then follows it, without limit. */
+/** Reads the list, and then follows it without end. */
 export function follow(): void {
   effect(() => void run(filter.value))
   effect(() => {
@@ -37,7 +37,7 @@ export function follow(): void {
   })
 }
 
-/** Does not wait until the next try. */
+/** Ends the pause before the next attempt. */
 export function reconnect(): void {
   retryNow?.()
 }
@@ -56,7 +56,7 @@ async function run(wanted: string): Promise<void> {
         if (!mine.signal.aborted) heard(event)
       })
       stream.then(begun.resolve, begun.reject)
-      // The stream begins with the session. The list comes behind it, so that nothing falls in between.
+      // The stream begins with the session. The list is read after it, so that no change is missed.
       await begun.promise
       await readList(wanted, mine.signal)
       // The request may have failed while the client was away.
@@ -67,7 +67,7 @@ async function run(wanted: string): Promise<void> {
       if (error instanceof Refused && error.code === 'OPTION_INVALID') {
         filterFault.value = error.message
         connection.value = 'live'
-        // Nothing is followed, but the end of the client is noticed.
+        // No rows are followed, but the end of the client is noticed.
         await listen('', mine.signal, () => {}).catch(() => {})
       } else connection.value = connectionOf(error)
     }
@@ -102,13 +102,13 @@ async function readList(wanted: string, signal?: AbortSignal): Promise<void> {
 
 let readingMore: Promise<void> | undefined
 
-/** Reads the older ones behind the last row. */
+/** Reads the older rows after the last one. */
 export function readMore(): Promise<void> {
   readingMore ??= (async () => {
     const [wanted, last] = [filter.peek(), rows.peek().at(-1)]
     if (last === undefined || !hasMore.peek()) return
     const list = await api.list(wanted, { before: last.id })
-    // Read again in the meantime, or with another filter.
+    // Read again since, or with another filter.
     if (filter.peek() !== wanted || rows.peek().at(-1)?.id !== last.id) return
     batch(() => {
       rows.value = [...rows.peek(), ...list.exchanges]
@@ -165,7 +165,7 @@ function take(events: readonly InspectEvent[]): void {
       changed.delete(row.id)
       return removed.has(row.id) || unmatched.has(row.id) ? [] : [now ?? row]
     })
-    // Later ones are greater numbers, and come first. Those below the last row are read with `readMore`.
+    // Later ones have greater numbers, and come first. Those below the last row are read with `readMore`.
     const fresh = [...changed.values()]
       .filter(row => !removed.has(row.id) && Number(row.id) > oldest)
       .sort((a, b) => Number(b.id) - Number(a.id))
@@ -174,7 +174,7 @@ function take(events: readonly InspectEvent[]): void {
   // The list needs both to know where to continue.
   if (isBehind || (hasMore.value && rows.value.length === 0)) void readList(filter.value).catch(() => {})
   if (arrived.length > 0) addFrames(arrived)
-  // Messages may be among the lines that are missing.
+  // Messages may be among the missing lines.
   if (isBehind && hasNewest.value && frames.value.length > 0) void readNewestFrames()
   const id = selectedId.value
   if (id === undefined) return
@@ -206,13 +206,13 @@ async function readDetail(id: string | undefined, reveal: boolean): Promise<void
       detail.value = found
       detailFault.value = undefined
     })
-    // Its messages come as events from then on; it became a WebSocket just now when there are none.
+    // Its messages arrive as events from then on. Without any, it has just become a WebSocket.
     const hasFrames = found.kind === 'websocket' || found.kind === 'sse'
     if (hasFrames && frames.peek().length === 0 && found.frames.kept > 0) await readNewestFrames()
   } catch (error) {
     if (selectedId.peek() !== id) return
     const isGone = error instanceof Refused && error.code === 'EXCHANGE_NOT_FOUND'
-    // Exchanges that are shown already stay readable while the client is away.
+    // Exchanges on the page stay readable while the client is away.
     if (isGone) detailFault.value = 'gone'
     else if (isOther)
       detailFault.value = error instanceof Refused ? error.message : 'The client does not respond.'

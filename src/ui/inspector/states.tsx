@@ -1,4 +1,4 @@
-// The page in place of rows: each state says what to do next.
+// The page in place of rows: each state shows the next step.
 
 import { effect } from '@preact/signals'
 import { encode } from 'uqr'
@@ -73,7 +73,7 @@ function Skeleton() {
   )
 }
 
-/** Nothing is here any more, but something was. */
+/** Whether there were requests that are gone now. */
 let hadRequests = false
 effect(() => {
   hadRequests ||= rows.value.length > 0

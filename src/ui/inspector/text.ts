@@ -1,4 +1,4 @@
-// Bytes as text, by the charset of their Content-Type. Pure.
+// Bytes as text, by the charset of their Content-Type.
 
 export function mimeOf(type: string): string {
   return type.split(';')[0]!.trim().toLowerCase()
@@ -10,7 +10,7 @@ export function textOf(bytes: Uint8Array, type: string): string {
   try {
     return new TextDecoder(charset).decode(bytes)
   } catch {
-    // A charset that no browser knows.
+    // No browser knows this charset.
     return new TextDecoder().decode(bytes)
   }
 }

@@ -1,4 +1,4 @@
-// Title and mark of the tab: they name the client, and an error that came while the tab was hidden is a red dot.
+// Title and icon of the tab: they name the client, and a red dot marks an error that came while the tab was hidden.
 
 import { effect, signal } from '@preact/signals'
 import mark from '../mark.svg' with { type: 'text' }
@@ -22,7 +22,7 @@ export function followTitle(): void {
       ({ id, state, status }) => Number(id) > newest && (state === 'failed' || status >= 500),
     )
     if (document.hidden && isBad) hasErrors.value = true
-    // The first list is none that came in the meantime.
+    // The first list contains nothing new.
     if (!document.hidden) newest = Number(rows.value[0]?.id ?? 0)
   })
   document.addEventListener('visibilitychange', () => {

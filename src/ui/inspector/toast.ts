@@ -1,4 +1,4 @@
-// One line about the last action, for six seconds, in which the action can be undone.
+// One line about the last action, for six seconds, in which it can be undone.
 
 import { signal } from '@preact/signals'
 
@@ -11,7 +11,7 @@ interface Toast {
 
 export const toast = signal<Toast | undefined>(undefined)
 let hiding: ReturnType<typeof setTimeout> | undefined
-/** Actions that cannot be undone once the line is gone. */
+/** The action to finish when it can no longer be undone. */
 let finally_: (() => void) | undefined
 
 export function say(

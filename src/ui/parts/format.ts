@@ -1,4 +1,4 @@
-// Numbers as people read them: units of 1,000, a space before the unit.
+// Formats numbers for people: units of 1,000, a space before the unit.
 
 export function bytes(count: number): string {
   if (count < 1_000) return `${count} B`
@@ -14,7 +14,7 @@ export function duration(ms: number | undefined): string {
   return minutes < 60 ? `${minutes} min ${seconds} s` : `${Math.floor(minutes / 60)} h ${minutes % 60} min`
 }
 
-/** Today 09:14:30, before that 27 Nov 09:14. */
+/** Returns 09:14:30 for today, and 27 Nov 09:14 before that. */
 export function clock(iso: string): string {
   const [date, now] = [new Date(iso), new Date()]
   const time = date.toLocaleTimeString('en-GB')
@@ -23,10 +23,10 @@ export function clock(iso: string): string {
   return `${day} ${time.slice(0, 5)}`
 }
 
-/** Date and time of the reader's own place, so that columns line up. */
+/** Returns date and time in the reader's own format, with columns that line up. */
 export function moment(iso: string): string {
   return new Date(iso).toLocaleString('sv-SE')
 }
 
-/** One digit behind the point below 10, so that columns line up. */
+/** Returns one digit after the point below 10, so that columns line up. */
 const short = (value: number): string => value.toFixed(value < 9.95 ? 1 : 0)

@@ -64,7 +64,7 @@ export const Address = ({ url, children = url, ...more }: AddressProps) => (
 interface IconButtonProps extends Omit<preact.ButtonHTMLAttributes<HTMLButtonElement>, 'class'> {
   readonly class?: string
   readonly icon: IconName
-  /** Its name for those who do not see it. */
+  /** The name for those who do not see it. */
   readonly label: string
 }
 
@@ -79,11 +79,11 @@ interface BannerProps {
   readonly icon: IconName
   readonly role?: 'status' | 'alert'
   readonly children: preact.ComponentChildren
-  /** Its buttons. */
+  /** The buttons. */
   readonly acts?: preact.ComponentChildren
 }
 
-/** Shown while its fact lasts. */
+/** A banner that is shown while its fact lasts. */
 export const Banner = ({ look, icon, role = 'status', children, acts }: BannerProps) => (
   <div class={`banner ${look}`} role={role}>
     <Icon name={icon} />

@@ -1,7 +1,7 @@
-// JSON as text with its colours: names, numbers, words, signs.
+// JSON as coloured text: names, numbers, words, signs.
 
 const TOKEN = /("(?:[^"\\]|\\.)*")(\s*:)?|(-?\b\d[\d.eE+-]*\b)|\b(true|false|null)\b|([{}[\],]+)/g
-/** A longer text is one colour. */
+/** The length above which a text has one colour. */
 const MAX_CHARS = 100_000
 
 export function JsonColours({ text }: { readonly text: string }) {

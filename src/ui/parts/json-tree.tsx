@@ -1,13 +1,14 @@
-// JSON as a tree, of its source text: what is shown was sent. Each line can be folded, reached by arrows, and copied.
+// JSON as a tree of its source text, so that it shows what was sent. Each line can be folded, reached with arrow
+// keys, and copied.
 
 import { useComputed, useSignal } from '@preact/signals'
 import { useRef } from 'preact/hooks'
 import { isJsonFault, type JsonNode, parseJson } from '../../parts/inspect/json-text.ts'
 import { Icon } from './icons.tsx'
 
-/** Entries of one array or object that are shown at once. */
+/** The number of entries of one array or object shown at once. */
 const AT_ONCE = 500
-/** Levels open at first until this many lines are used. */
+/** The number of lines up to which levels are open at first. */
 const OPEN_LINES = 60
 
 interface Line {
@@ -16,21 +17,21 @@ interface Line {
   readonly name: string | undefined
   readonly node: JsonNode
   readonly isOpen: boolean
-  /** Entries that are not shown; a click shows the next ones. */
+  /** The number of hidden entries. A click shows the next ones. */
   readonly left?: number
-  /** The text ended before this level did. */
+  /** Whether the text ended before this level did. */
   readonly isEnd?: boolean
 }
 
 interface JsonTreeProps {
   readonly root: JsonNode
   readonly label: string
-  /** Lines whose name or value have it are shown, with their paths. */
+  /** The text to search: matching lines are shown with their paths. */
   readonly search?: string
   readonly onCopy: (text: string, what: string) => void
 }
 
-/** The root of a text, cut or not; `undefined`: it is not JSON. */
+/** Returns the root of a text, complete or truncated. `undefined` if it is not JSON. */
 export function rootOf(text: string, isCut: boolean): JsonNode | undefined {
   if (!/^\s*[[{]/.test(text)) return undefined
   const root = parseJson(text, isCut)
@@ -39,7 +40,7 @@ export function rootOf(text: string, isCut: boolean): JsonNode | undefined {
 
 export function JsonTree({ root, label, search = '', onCopy }: JsonTreeProps) {
   const toggled = useSignal<ReadonlySet<string>>(new Set())
-  /** How many entries of a path are shown. */
+  /** The number of shown entries by path. */
   const more = useSignal<ReadonlyMap<string, number>>(new Map())
   const focused = useSignal('$')
   const depth = useComputed(() => openDepth(root))
@@ -199,13 +200,13 @@ function Value({ node, isOpen }: { readonly node: JsonNode; readonly isOpen: boo
   )
 }
 
-/** A double does not hold it: JavaScript would show another number. */
+/** Whether a double cannot hold the number, so that JavaScript would show another one. */
 function isInexact({ kind, raw }: JsonNode): boolean {
   const digits = (text: string) => text.replace(/e[-+]?\d+$|[-.]/gi, '').replace(/^0+|0+$/g, '')
   return kind === 'number' && digits(raw) !== digits(String(Number(raw)))
 }
 
-/** Characters that turn text around are shown as what they are. */
+/** Shows characters that reverse text as escapes. */
 function visible(text: string): string {
   return text.replace(
     /[\u202a-\u202e\u2066-\u2069\u200e\u200f]/g,
@@ -226,12 +227,12 @@ function preview({ kind, entries, isCut }: JsonNode): string {
   return visible(kind === 'object' ? `{ ${text} }` : `[ ${text} ]`)
 }
 
-/** A name without quotes where it needs none. */
+/** Returns a name, without quotes if it needs none. */
 function plain(name: string): string {
   return /^"[\w$-]+"$/.test(name) ? name.slice(1, -1) : name
 }
 
-/** The original text of a value, without blanks. */
+/** Returns the original text of a value, without blanks. */
 function sourceOf({ kind, raw, entries }: JsonNode): string {
   if (kind !== 'object' && kind !== 'array') return kind === 'string' ? textOf(raw) : raw
   return nested({ kind, raw, entries, isCut: false })
@@ -243,7 +244,7 @@ function nested({ kind, raw, entries }: JsonNode): string {
   return kind === 'object' ? `{${all.join(',')}}` : `[${all.join(',')}]`
 }
 
-/** A string that is copied has no quotes. */
+/** Returns a copied string without quotes. */
 function textOf(raw: string): string {
   try {
     return String(JSON.parse(raw))
@@ -252,14 +253,14 @@ function textOf(raw: string): string {
   }
 }
 
-/** Down to which level all is open: until the lines fill a screen. */
+/** Returns the level down to which everything is open: until the lines fill a screen. */
 function openDepth(root: JsonNode): number {
   let level: readonly JsonNode[] = [root]
   let lines = 1
   for (let depth = 0; depth < 64; depth++) {
     const next = level.flatMap(({ entries }) => entries.slice(0, AT_ONCE).map(({ value }) => value))
     lines += next.length
-    // The first level is open always.
+    // The first level is always open.
     if (next.length === 0 || (lines > OPEN_LINES && depth > 0)) return depth
     level = next
   }
@@ -276,14 +277,14 @@ function linesOf(
   const add = (node: JsonNode, name: string | undefined, level: number, path: string): void => {
     const isOpen = level < depth !== toggled.has(path)
     lines.push({ path, level, name, node, isOpen })
-    // Deeper ones are opened one by one.
+    // Deeper levels are opened one by one.
     if (!isOpen || level > 500) return
     const shown = shownOf(path)
     for (const [index, entry] of node.entries.slice(0, shown).entries())
       add(entry.value, nameOf(entry.name, index), level + 1, pathOf(path, entry.name, index))
     const left = node.entries.length - shown
     if (left > 0) lines.push({ path, level: level + 1, name: undefined, node, isOpen, left })
-    // The innermost open level marks the cut.
+    // The innermost open level marks the truncation.
     else if (node.isCut && lines.at(-1)?.isEnd !== true)
       lines.push({ path, level: level + 1, name: undefined, node, isOpen, isEnd: true })
   }
@@ -300,7 +301,7 @@ function pathOf(path: string, name: string | undefined, index: number): string {
   return /^"[A-Za-z_$][\w$]*"$/.test(name) ? `${path}.${name.slice(1, -1)}` : `${path}[${name}]`
 }
 
-/** Lines that have the text, each with its whole path as its name. */
+/** Returns the lines with the text, each with its whole path as its name. */
 function found(root: JsonNode, search: string, shown: number): Line[] {
   const lines: Line[] = []
   let count = 0

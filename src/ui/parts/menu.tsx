@@ -1,4 +1,4 @@
-// A button that opens a menu: arrows, Home and End move in it; Escape and Tab close it and give the focus back.
+// A button that opens a menu. Arrows, Home and End move in it; Escape and Tab close it and return the focus.
 
 import { useSignal } from '@preact/signals'
 import type { ComponentChildren } from 'preact'
@@ -8,10 +8,10 @@ import { Icon } from './icons.tsx'
 export interface MenuItem {
   readonly label: string
   readonly key?: string | undefined
-  /** The item is a choice that is on or off. */
+  /** Whether the item is on, if it is a choice. */
   readonly isChecked?: boolean
   readonly isBad?: boolean
-  /** Why it cannot be done now. */
+  /** Why the action is not possible now. */
   readonly why?: string | undefined
   act(): void
 }
@@ -21,7 +21,7 @@ interface MenuProps {
   readonly class?: string
   readonly at: 'left' | 'right'
   readonly isOff?: boolean | undefined
-  /** `undefined`: a line. */
+  /** The items. `undefined`: a line. */
   readonly items: readonly (MenuItem | undefined)[]
   readonly children: ComponentChildren
 }
@@ -41,7 +41,7 @@ export function Menu({
     isOpen.value = false
     if (returns) button.current?.focus()
   }
-  // Before the next key: it is for the menu already.
+  // Before the next key, which is already for the menu.
   useLayoutEffect(() => {
     if (!isOpen.value) return undefined
     list.current?.querySelector('button')?.focus()
@@ -65,7 +65,7 @@ export function Menu({
     if (event.key === 'Escape' || event.key === 'Tab') close()
     else if (next[event.key] !== undefined) all[next[event.key]!]?.focus()
     else {
-      // A key of the page is none while the menu is open.
+      // While the menu is open, keys do not reach the page.
       event.stopPropagation()
       return
     }

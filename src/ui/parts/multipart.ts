@@ -1,19 +1,19 @@
-// A body of multipart/form-data as its parts (RFC 7578), by bytes: files are seldom text.
+// Divides a body of multipart/form-data into its parts (RFC 7578), as bytes, because files are seldom text.
 
 export interface Part {
   readonly name: string
-  /** Its file name, where it is a file. */
+  /** The file name. `undefined` if the part is not a file. */
   readonly file: string | undefined
   readonly type: string
   readonly bytes: Uint8Array
 }
 
-/** `undefined`: it has none. A body that was cut has its last part as far as it goes. */
+/** Returns the parts. `undefined` if there are none. A truncated body has an incomplete last part. */
 export function partsOf(bytes: Uint8Array, contentType: string): readonly Part[] | undefined {
   const [, quoted, plain] = /boundary=(?:"([^"]+)"|([^;\s]+))/i.exec(contentType) ?? []
   const boundary = quoted ?? plain
   if (boundary === undefined) return undefined
-  // Each character is a byte, so that places in the text are places in the bytes.
+  // Each character is a byte, so positions in the text are positions in the bytes.
   const text = latin1(bytes)
   const delimiter = `\r\n--${boundary}`
   const first = text.startsWith(delimiter.slice(2)) ? 0 : text.indexOf(delimiter) + 2
@@ -41,7 +41,7 @@ function partOf(head: Uint8Array, bytes: Uint8Array): Part {
 
 function latin1(bytes: Uint8Array): string {
   let text = ''
-  // More arguments than this are too many for one call.
+  // A call can have only so many arguments.
   for (let at = 0; at < bytes.length; at += 32_768)
     text += String.fromCharCode(...bytes.subarray(at, at + 32_768))
   return text

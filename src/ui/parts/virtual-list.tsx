@@ -1,4 +1,4 @@
-// A list of any length: only what can be seen is in the document.
+// A list of any length, of which only the visible part is in the document.
 
 import { useSignal } from '@preact/signals'
 import type { ComponentChildren } from 'preact'
@@ -7,21 +7,21 @@ import { useEffect, useRef } from 'preact/hooks'
 interface VirtualListProps<Item> {
   readonly items: readonly Item[]
   readonly rowHeight: number
-  /** Kept in sight. */
+  /** The row that stays visible. */
   readonly activeIndex: number
   readonly label: string
   readonly idOf: (item: Item) => string
   readonly onSelect: (item: Item) => void
-  /** There are more behind `items`, and the end is near: they are wanted. */
+  /** Called near the end if there are more after `items`. */
   readonly onMore?: (() => void) | undefined
-  /** The pointer came over the list, or left it. */
+  /** Called when the pointer entered the list, or left it. */
   readonly onAim?: (isOver: boolean) => void
   readonly onScroll?: (top: number) => void
   readonly children: (item: Item) => ComponentChildren
 }
 
 const BEYOND = 8
-/** This many rows before the last one more are asked for. */
+/** The number of rows before the end at which more are requested. */
 const NEAR_END = 200
 
 export function VirtualList<Item>({

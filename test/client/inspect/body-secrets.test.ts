@@ -32,6 +32,23 @@ test('only values of such names are masked: not a text that looks like one, not 
   expect(masked('{"password":"x"}', 'text/plain')).toBe('{"password":"x"}')
 })
 
+test('a name is found however it is written, and a number is a value like another', () => {
+  const named = inspectSettings({ secrets: ['clé', 'pin'] })!.secrets
+  const hidden = (text: string, type: string) =>
+    Buffer.from(maskedForm(Buffer.from(text), type, named)).toString()
+  expect(hidden('{"p\\u0061ssword":"x","cl\\u00e9":"y","CLÉ":"z"}', JSON_TYPE)).toBe(
+    '{"p\\u0061ssword":"••••••","cl\\u00e9":"••••••","CLÉ":"••••••"}',
+  )
+  expect(hidden('[{"pin":1234,"n":1},{"pin" : -1.5e3}]', JSON_TYPE)).toBe(
+    '[{"pin":"••••••","n":1},{"pin" : "••••••"}]',
+  )
+  expect(hidden('{"pin":12', JSON_TYPE)).toBe('{"pin":"••••••"')
+  const part = (name: string, value: string) =>
+    `--b\r\nContent-Disposition: form-data; name=${name}\r\n\r\n${value}\r\n--b--`
+  for (const name of ['pin', '"clé"'])
+    expect(hidden(part(name, 'x'), 'multipart/form-data; boundary=b')).toBe(part(name, '••••••'))
+})
+
 test('a body that is cut within a secret shows nothing of it', () => {
   expect(masked('{"user":"anna","password":"hunt', JSON_TYPE)).toBe('{"user":"anna","password":"••••••')
 })
@@ -43,6 +60,12 @@ test('a mask that is sent back is the captured value, and an edited value is tha
     Buffer.from(unmaskedForm(Buffer.from(text), Buffer.from(captured), JSON_TYPE)).toString()
   expect(back(edited)).toBe(captured.replace('"b":2', '"b":3'))
   expect(back('{"password":"new"}')).toBe('{"password":"new"}')
+  const number = '{"password":1234,"b":2}'
+  expect(
+    Buffer.from(
+      unmaskedForm(Buffer.from(masked(number, JSON_TYPE)), Buffer.from(number), JSON_TYPE),
+    ).toString(),
+  ).toBe(number)
 })
 
 test('a megabyte of JSON takes no second', () => {

@@ -1,4 +1,4 @@
-// acme-dns: a small server for challenges only. `_acme-challenge` is a CNAME to a name there, set once by the user.
+// acme-dns: a small server for challenges only. The user once makes `_acme-challenge` a CNAME to a name there.
 
 import { boundedRequest } from '../../bounded-request.ts'
 import { dnsFailed } from './failed.ts'
@@ -9,7 +9,7 @@ export interface AcmeDnsAccount {
   readonly username: string
   readonly password: string
   readonly subdomain: string
-  /** The name that `_acme-challenge` has to point to. */
+  /** The name to which `_acme-challenge` must point. */
   readonly fulldomain: string
 }
 

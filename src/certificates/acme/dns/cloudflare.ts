@@ -63,7 +63,7 @@ export class Cloudflare implements DnsProvider {
     }
   }
 
-  /** The longest end of the name that is a zone of this account. */
+  /** Finds the zone of this account that is the longest suffix of the name. */
   async #zoneOf(name: string, signal: AbortSignal): Promise<string> {
     if (this.#options.zoneId !== undefined) return this.#options.zoneId
     const labels = name.split('.')
@@ -92,7 +92,7 @@ export class Cloudflare implements DnsProvider {
       signal,
     })
     try {
-      // Each field is looked at with doubt where it is used.
+      // Each field is checked when it is used.
       return JSON.parse(text) as Answer
     } catch {
       throw new Error(`status ${status}, and no JSON`)

@@ -1,4 +1,4 @@
-// A command of the user that sets and removes records: for providers that have no adapter here.
+// A user's command that sets and removes records, for providers without an adapter here.
 
 import { spawn } from 'node:child_process'
 import { dnsFailed } from './failed.ts'
@@ -6,8 +6,8 @@ import type { DnsProvider, DnsRecord } from './provider.ts'
 
 export interface ExecHookOptions {
   /**
-   * The program and its arguments; no shell reads them. `add` or `remove`, the record's name and its text follow. The same
-   * is in the variables `ACME_ACTION`, `ACME_RECORD_NAME` and `ACME_RECORD_VALUE`.
+   * The program and its arguments, which no shell reads. `add` or `remove`, the record's name and its text follow.
+   * The same values are in the variables `ACME_ACTION`, `ACME_RECORD_NAME` and `ACME_RECORD_VALUE`.
    */
   readonly command: readonly string[]
   /** The time for the command. */
@@ -16,7 +16,7 @@ export interface ExecHookOptions {
   readonly servers?: readonly string[]
 }
 
-/** The end of what the command writes is in the error. */
+/** The number of characters at the end of the command's output that the error contains. */
 const MAX_OUTPUT_CHARS = 500
 
 export class ExecHook implements DnsProvider {
@@ -41,7 +41,7 @@ export class ExecHook implements DnsProvider {
     const [program = '', ...args] = command
     return new Promise((resolve, reject) => {
       const env = { ...process.env, ACME_ACTION: action, ACME_RECORD_NAME: name, ACME_RECORD_VALUE: value }
-      // A group of its own, so that what the command started ends with it.
+      // In a group of its own, so that child processes of the command end with it.
       const child = spawn(program, [...args, action, name, value], {
         env,
         stdio: ['ignore', 'pipe', 'pipe'],
@@ -57,7 +57,7 @@ export class ExecHook implements DnsProvider {
         try {
           if (child.pid !== undefined) process.kill(-child.pid, 'SIGKILL')
         } catch {
-          // The program has ended by itself.
+          // The program has already ended.
         }
       }
       const finish = (reason?: string) => {

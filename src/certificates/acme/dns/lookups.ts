@@ -1,16 +1,16 @@
-// Questions to name servers: where a name leads, which servers have its zone, and which texts they answer with.
+// Queries to name servers: the target of a name, the servers of its zone, and its texts there.
 
 import { Resolver } from 'node:dns/promises'
 
 const QUERY_TIMEOUT_MS = 3_000
 const TRIES = 2
-/** The time in milliseconds for one attempt: a caller that waits for a record asks again. */
+/** The time in milliseconds for one attempt. A caller that waits for a record asks again. */
 const TEXT_TIMEOUT_MS = 1_000
-/** The maximum length of a chain of aliases. RFC 1034 has no bound; resolvers give up between 8 and 16. */
+/** The maximum length of a chain of aliases. RFC 1034 sets no limit; resolvers give up between 8 and 16. */
 const MAX_ALIASES = 8
 const MAX_SERVERS = 16
 
-/** The reply of a server: its texts, none, or silence. */
+/** The reply of a server: its texts, or that it is silent. */
 export type TextAnswer = readonly string[] | 'silent'
 
 export class DnsLookups {
@@ -22,7 +22,7 @@ export class DnsLookups {
     if (resolvers !== undefined) this.#resolver.setServers(resolvers)
   }
 
-  /** Follows CNAME records from `name`; `name` itself when there are none. */
+  /** Follows CNAME records from `name`. Returns `name` itself if there are none. */
   async target(name: string): Promise<string> {
     let target = name
     for (let count = 0; count < MAX_ALIASES; count++) {
@@ -33,7 +33,7 @@ export class DnsLookups {
     throw new Error(`more than ${MAX_ALIASES} CNAME records follow each other from ${name}`)
   }
 
-  /** Addresses of the servers that have the zone of `name`. */
+  /** Returns the addresses of the servers with the zone of `name`. */
   async serversOf(name: string): Promise<readonly string[]> {
     const labels = name.split('.')
     for (let start = 0; start < labels.length; start++) {
@@ -45,19 +45,19 @@ export class DnsLookups {
     return []
   }
 
-  /** Returns the texts of one server, without a cache between. */
+  /** Returns the texts at one server, without a cache. */
   async texts(server: string, name: string): Promise<TextAnswer> {
     const resolver = new Resolver({ timeout: TEXT_TIMEOUT_MS, tries: 1 })
     resolver.setServers([server])
     try {
       return (await orNone(resolver.resolveTxt(name))).map(parts => parts.join(''))
     } catch {
-      // No answer, or a refusal: a caller that waits for a record asks again in both cases.
+      // No reply, or a refusal: a caller that waits for a record asks again in both cases.
       return 'silent'
     }
   }
 
-  /** All that visitors may be led to. */
+  /** Returns all addresses that visitors may get for a host. */
   async addresses(host: string): Promise<readonly string[]> {
     const found = await Promise.all([
       orNone(this.#resolver.resolve4(host)),
@@ -66,7 +66,10 @@ export class DnsLookups {
     return found.flat()
   }
 
-  /** Returns the addresses of a host, IPv4 first: many machines have no IPv6, and would take such servers for silent. */
+  /**
+   * Returns the addresses of a host, IPv4 first, because many machines have no IPv6 and would take such servers for
+   * silent.
+   */
   async #addressesOf(host: string): Promise<readonly string[]> {
     const four = await orNone(this.#resolver.resolve4(host))
     return four.length > 0 ? four : orNone(this.#resolver.resolve6(host))

@@ -1,4 +1,4 @@
-// DNS messages (RFC 1035, 4): the parts for updates and their responses.
+// DNS messages (RFC 1035, 4): the parts that updates and their responses need.
 //
 //   │ id │ flags │ four counts │ questions or zone │ answers or prerequisites │ authorities or updates │ additional │
 
@@ -48,7 +48,7 @@ export function recordBytes(
   return Buffer.concat([nameBytes(name), u16(type, klass), u32(ttl), u16(data.length), data])
 }
 
-/** The data of a TXT record with one text: up to 255 bytes, which a challenge never reaches. */
+/** Returns the data of a TXT record with one text of up to 255 bytes; a challenge is shorter. */
 export function textBytes(text: string): Buffer {
   const bytes = Buffer.from(text)
   if (bytes.length > 255) throw new Error('a text may have 255 bytes')
@@ -56,7 +56,7 @@ export function textBytes(text: string): Buffer {
 }
 
 export interface AnswerRecord {
-  /** The position of its beginning in the message. */
+  /** The position of its first byte in the message. */
   readonly at: number
   readonly name: string
   readonly type: number
@@ -68,11 +68,11 @@ export interface DnsAnswer {
   readonly code: number
   readonly isTruncated: boolean
   readonly isAnswer: boolean
-  /** The last record of the message, where a signature stands. */
+  /** The last record of the message, which is the signature if there is one. */
   readonly last: AnswerRecord | undefined
 }
 
-/** Throws for bytes that are not message. */
+/** Parses a message. Throws if it is invalid. */
 export function readAnswer(message: Buffer): DnsAnswer {
   if (message.length < HEADER_BYTES) throw new Error('the answer is too short')
   const flags = message.readUInt16BE(2)
@@ -99,7 +99,10 @@ export function readAnswer(message: Buffer): DnsAnswer {
   }
 }
 
-/** Names may point back to earlier ones (4.1.4); each pointer must lead further back, so no loop is possible. */
+/**
+ * Reads a name, which may refer to an earlier position (section 4.1.4). Each reference must be to an earlier position
+ * than the last, so no loop is possible.
+ */
 export function readName(message: Buffer, start: number): { readonly name: string; readonly end: number } {
   const labels: string[] = []
   let at = start

@@ -1,7 +1,7 @@
 // Makes a DNS provider from the short text of command lines and configuration files, with its secrets from the environment.
 
 import { readFile } from 'node:fs/promises'
-import { TunnelError, whyUnreadable } from '../../../errors.ts'
+import { optionInvalid, type TunnelError, whyUnreadable } from '../../../errors.ts'
 import { systemClock } from '../../clock.ts'
 import type { AcmeDnsOptions } from './acme-dns.ts'
 import type { DnsProvider } from './provider.ts'
@@ -14,7 +14,7 @@ type Environment = Readonly<Record<string, string | undefined>>
  * | `cloudflare` | `CLOUDFLARE_API_TOKEN` |
  * | `route53` | `AWS_ACCESS_KEY_ID`, `AWS_SECRET_ACCESS_KEY`, `AWS_SESSION_TOKEN` if there is one |
  * | `rfc2136://key@host:port/zone` | `ACME_DNS_SECRET`, base64, for hmac-sha256 |
- * | `exec:/path/of/a/program` | what the program wants |
+ * | `exec:/path/of/a/program` | those of the program |
  * | `acme-dns:/path/of/accounts.json` | none: the file has `url` and `accounts` |
  *
  * Rejects with `OPTION_INVALID`.
@@ -86,5 +86,4 @@ function isAccount(one: unknown): boolean {
   )
 }
 
-const invalid = (detail: string, cause?: unknown): TunnelError =>
-  new TunnelError('OPTION_INVALID', detail, { cause })
+const invalid = (detail: string, cause?: unknown): TunnelError => optionInvalid(detail, { cause })

@@ -1,4 +1,4 @@
-// A name server that takes updates (RFC 2136) signed with TSIG: BIND, Knot, PowerDNS, Windows.
+// A name server that accepts updates (RFC 2136) signed with TSIG: BIND, Knot, PowerDNS, Windows.
 
 import { randomInt } from 'node:crypto'
 import type { Clock } from '../../clock.ts'
@@ -75,7 +75,7 @@ export class Rfc2136 implements DnsProvider {
       const { code, id: answered, isAnswer } = readAnswer(answer)
       if (answered !== id || !isAnswer) throw new Error('it answered something else')
       const fault = signatureFault(answer, key, mac, clock.now())
-      // A refusal need not be signed, as when the server does not know the key; consent must be.
+      // A refusal may be unsigned, for example if the server does not know the key. An acceptance must be signed.
       if (code !== 0)
         throw new Error(`${CODES[code] ?? `code ${code}`}${fault?.startsWith('BAD') ? ` (${fault})` : ''}`)
       if (fault !== undefined) throw new Error(`its answer cannot be trusted: ${fault}`)

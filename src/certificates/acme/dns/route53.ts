@@ -1,10 +1,10 @@
 // Zones at AWS Route 53, by its API (2013-04-01).
 
+import { createHash, createHmac } from 'node:crypto'
 import { boundedRequest } from '../../bounded-request.ts'
 import { type Clock, pause } from '../../clock.ts'
 import { dnsFailed } from './failed.ts'
 import type { DnsProvider, DnsRecord } from './provider.ts'
-import { type AwsCredentials, signedHeaders } from './sigv4.ts'
 
 export interface Route53Options {
   /** The credentials, which may change record sets of the zone, and list zones unless `hostedZoneId` is given. */
@@ -23,7 +23,7 @@ const REGION = 'us-east-1'
 const TIMEOUT_MS = 30_000
 const MAX_BYTES = 1_048_576
 const TTL_SECONDS = 60
-/** The time in milliseconds until all of its servers have a change; it usually takes up to a minute. */
+/** The longest time in milliseconds until all of its servers have a change; usually it takes up to a minute. */
 const IN_SYNC_TIMEOUT_MS = 120_000
 const IN_SYNC_POLL_MS = 3_000
 
@@ -35,7 +35,10 @@ interface RecordSet {
 export class Route53 implements DnsProvider {
   readonly #options: Route53Options
   readonly servers: readonly string[] | undefined
-  /** All texts of a name are one set, read and written whole: changes follow each other. */
+  /**
+   * The last change. Changes run one after the other, because all texts of a name are one set, which is read and
+   * written as a whole.
+   */
   #last: Promise<unknown> = Promise.resolve()
 
   constructor(options: Route53Options) {
@@ -77,7 +80,7 @@ export class Route53 implements DnsProvider {
     const { texts: before, ttl } = await this.#setOf(zone, name, signal)
     const after = edit(before)
     if (after.join() === before.join()) return
-    // A set without records cannot be: the last text takes the set along, which has to be named unchanged.
+    // A set cannot be empty: with its last text, the set itself is deleted, and must be given unchanged.
     const change =
       after.length > 0
         ? changeXml('UPSERT', name, after, TTL_SECONDS)
@@ -91,7 +94,7 @@ export class Route53 implements DnsProvider {
     const query = new URLSearchParams({ maxitems: '1', name, type: 'TXT' })
     const answer = await this.#ask(`/hostedzone/${zone}/rrset?${query.toString()}`, signal)
     const set = fields(answer, 'ResourceRecordSet')[0] ?? ''
-    // The list begins at this name, and goes on with others.
+    // The list begins at this name and continues with others.
     if (field(set, 'Name')?.replace(/\.$/, '') !== name || field(set, 'Type') !== 'TXT')
       return { texts: [], ttl: TTL_SECONDS }
     const texts = fields(set, 'Value').map(value => unescaped(value).replace(/^"|"$/g, ''))
@@ -151,7 +154,7 @@ function changeXml(action: 'UPSERT' | 'DELETE', name: string, texts: readonly st
 </ChangeResourceRecordSetsRequest>`
 }
 
-/** Returns the texts between the tags of a name. Elements of Route 53 that are read here contain none of their own name. */
+/** Returns the texts between the tags of a name. The elements that are read here contain none of their own name. */
 function fields(xml: string, tag: string): readonly string[] {
   return [...xml.matchAll(new RegExp(`<${tag}>(.*?)</${tag}>`, 'gs'))].map(match => match[1]!)
 }
@@ -167,4 +170,53 @@ function unescaped(text: string): string {
     (result, [char, entity]) => result.replaceAll(entity, char),
     text,
   )
+}
+
+export interface AwsCredentials {
+  readonly accessKeyId: string
+  readonly secretAccessKey: string
+  readonly sessionToken?: string | undefined
+}
+
+export interface AwsRequest {
+  readonly method: string
+  readonly url: URL
+  readonly body: string
+  readonly region: string
+  readonly service: string
+}
+
+const sha256 = (text: string): string => createHash('sha256').update(text).digest('hex')
+const hmac = (key: string | Buffer, text: string): Buffer => createHmac('sha256', key).update(text).digest()
+
+/** Returns the headers to add: date, session token and signature. */
+export function signedHeaders(
+  { method, url, body, region, service }: AwsRequest,
+  { accessKeyId, secretAccessKey, sessionToken }: AwsCredentials,
+  nowMs: number,
+): Record<string, string> {
+  const date = new Date(nowMs).toISOString().replace(/[-:]|\.\d{3}/g, '')
+  const headers: Record<string, string> = { host: url.host, 'x-amz-date': date }
+  if (sessionToken !== undefined) headers['x-amz-security-token'] = sessionToken
+  const names = Object.keys(headers).sort()
+  const lines = names.map(name => `${name}:${headers[name]}\n`).join('')
+  const list = names.join(';')
+  const canonical = [method, url.pathname, sortedQuery(url), lines, list, sha256(body)].join('\n')
+  const scope = `${date.slice(0, 8)}/${region}/${service}/aws4_request`
+  const text = ['AWS4-HMAC-SHA256', date, scope, sha256(canonical)].join('\n')
+  const key = scope.split('/').reduce<string | Buffer>(hmac, `AWS4${secretAccessKey}`)
+  const signature = hmac(key, text).toString('hex')
+  const { host: _, ...sent } = headers
+  return {
+    ...sent,
+    authorization: `AWS4-HMAC-SHA256 Credential=${accessKeyId}/${scope}, SignedHeaders=${list}, Signature=${signature}`,
+  }
+}
+
+/** Returns names and values percent-encoded as in RFC 3986, with `%20` for a space. */
+function sortedQuery({ searchParams }: URL): string {
+  const encode = (text: string) =>
+    encodeURIComponent(text).replace(/[!'()*]/g, char => `%${char.charCodeAt(0).toString(16).toUpperCase()}`)
+  const pairs = [...searchParams].map(([name, value]) => `${encode(name)}=${encode(value)}`)
+  return pairs.sort().join('&')
 }

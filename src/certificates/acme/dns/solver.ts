@@ -1,6 +1,7 @@
-// DNS-01: sets the records of an order through a provider, and waits until the zone's own servers have them.
+// DNS-01: sets the records of an order with a provider, and waits until the zone's own servers have them.
 
 import { createHash } from 'node:crypto'
+import { messageOf } from '../../../errors.ts'
 import { type Clock, pause } from '../../clock.ts'
 import type { Challenge, Solver } from '../solver.ts'
 import { dnsFailed } from './failed.ts'
@@ -12,13 +13,13 @@ export interface DnsSolverOptions {
   /** The DNS servers for CNAME and NS records: `address` or `address:port`. Default: the resolvers of the system. */
   readonly resolvers?: readonly string[]
   /**
-   * The servers that are asked whether a record is there. Default: those of the provider, otherwise those that the zone's NS records
-   * name.
+   * The servers to ask whether a record is visible. Default: those of the provider, otherwise those in the zone's NS
+   * records.
    */
   readonly servers?: readonly string[] | undefined
   /**
-   * The time until all servers of the zone have the records. Default 120,000 ms; then `ACME_CHALLENGE_FAILED`. 0: does not ask
-   * them, for machines that reach no name servers outside.
+   * The time until all servers of the zone have the records. Default 120,000 ms; then `ACME_CHALLENGE_FAILED`. 0:
+   * does not ask them, for machines that cannot reach external name servers.
    */
   readonly visibleTimeoutMs?: number
 }
@@ -41,7 +42,7 @@ export class DnsSolver implements Solver {
 
   async present(challenges: readonly Challenge[], signal: AbortSignal): Promise<void> {
     const records = await this.#recordsOf(challenges)
-    // One after the other: providers that replace all texts of a name would lose one of two.
+    // One after the other, because providers that replace all texts of a name would lose one of two.
     for (const record of records) await this.#provider.add(record, signal)
     await this.#visible(records, signal)
   }
@@ -85,7 +86,7 @@ export class DnsSolver implements Solver {
     }
   }
 
-  /** Returns why the record is not visible yet. A server that is silent is not waited for, unless all are. */
+  /** Returns why the record is not visible yet. Silent servers do not count, unless all are. */
   async #faultOf({ name, value }: DnsRecord): Promise<readonly string[]> {
     try {
       const servers = this.#options.servers ?? this.#provider.servers ?? (await this.#lookups.serversOf(name))
@@ -99,9 +100,7 @@ export class DnsSolver implements Solver {
         ? []
         : [`no server of ${name} answers${servers.length > 0 ? `: ${servers.join(', ')}` : ''}`]
     } catch (error) {
-      return [
-        `the servers of ${name} cannot be found: ${error instanceof Error ? error.message : String(error)}`,
-      ]
+      return [`the servers of ${name} cannot be found: ${messageOf(error)}`]
     }
   }
 }

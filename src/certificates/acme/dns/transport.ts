@@ -1,4 +1,5 @@
-// One DNS message to a server and its response: TCP, or UDP with repeats and TCP for what does not fit.
+// Sends one DNS message to a server and returns the response: over TCP; or over UDP with repeats, and TCP for long
+// responses.
 
 import { createSocket } from 'node:dgram'
 import { connect } from 'node:net'
@@ -33,8 +34,8 @@ export async function exchange(
 }
 
 /**
- * Sends a message over UDP. Resolves to `undefined` without a response in time. Datagrams of others (another address, another
- * id) are not counted.
+ * Sends a message over UDP. Resolves with `undefined` without a response in time. Datagrams from another address or
+ * with another id do not count.
  */
 function overUdp(
   host: string,

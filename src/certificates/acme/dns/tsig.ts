@@ -4,11 +4,11 @@ import { createHmac, timingSafeEqual } from 'node:crypto'
 import { CLASS_ANY, nameBytes, readAnswer, readName, recordBytes, TYPE_TSIG, u16, u32 } from './message.ts'
 
 const ALGORITHM = 'hmac-sha256'
-/** The tolerated difference of clocks, in seconds, as RFC 8945 (10) recommends. */
+/** The tolerated difference of clocks in seconds, as RFC 8945 section 10 recommends. */
 const FUDGE = 300
 const MAC_BYTES = 32
 
-/** A key that the name server knows. */
+/** A key that the name server also has. */
 export interface TsigKey {
   readonly name: string
   /** The secret in base64, as name servers write it. */
@@ -58,7 +58,7 @@ export function signatureFault(
   const error = data.readUInt16BE(macEnd + 2)
   if (error !== 0) return TSIG_ERRORS[error] ?? `TSIG error ${error}`
   if (last.name !== nameOf(key.name) || algorithm !== ALGORITHM) return 'it is signed with another key'
-  // The message before it was signed: without the signature, with the id of the request.
+  // The message before it was signed: without the signature, and with the id of the request.
   const unsigned = Buffer.from(answer.subarray(0, last.at))
   unsigned.writeUInt16BE(data.readUInt16BE(macEnd), 0)
   unsigned.writeUInt16BE(answer.readUInt16BE(10) - 1, 10)

@@ -1,4 +1,4 @@
-// A file as a response: all of it, a part of it, or word that the visitor has it already.
+// Responds with a file: the whole, a part, or that the visitor has it already.
 
 import { extname } from 'node:path'
 import { mimes } from 'mrmime'
@@ -8,7 +8,7 @@ import { bytesOf, type OpenFile, openFile, type Place } from './file.ts'
 
 type Fields = Readonly<Record<string, string>>
 
-/** The facts about a file, and the part of its bytes that follows. */
+/** The facts about a file, and the part of its bytes to send. */
 interface Part {
   readonly status: 200 | 206 | 304 | 412 | 416
   readonly fields: Fields
@@ -16,7 +16,7 @@ interface Part {
   readonly end: number
 }
 
-/** Responds with the file at a place; `undefined` when it is gone since it was found. */
+/** Responds with the file at a place. `undefined` if it was removed since. */
 export async function fileAnswer(
   request: Request,
   place: Place,
@@ -46,7 +46,7 @@ function partOf({ method, headers }: Request, file: OpenFile, nowMs: number, typ
   if (ended === 304) return { status: 304, fields: validators, ...nothing }
   if (ended === 412) return { status: 412, fields: { 'content-length': '0' }, ...nothing }
 
-  // RFC 9110 section 14.2: a Range means something to GET alone.
+  // RFC 9110 section 14.2: Range has a meaning only for GET.
   const isRangeAllowed = method === 'GET' && mayBeRange(headers, file, nowMs)
   const range = isRangeAllowed ? rangeOf(headers.get('range'), size) : undefined
   if (range === 'unsatisfiable') {
@@ -65,12 +65,12 @@ function partOf({ method, headers }: Request, file: OpenFile, nowMs: number, typ
   return { status: 206, fields: { ...fields, 'content-range': contentRange }, start, end }
 }
 
-/** Whether a browser wants a page, and not an image or a script. */
+/** Whether a browser wants a page, rather than an image or a script. */
 export function isPageAccepted(headers: Headers): boolean {
   return headers.get('accept')?.toLowerCase().includes('text/html') ?? false
 }
 
-/** A page for a browser that goes there, a line for everything else. */
+/** Returns a 404: a page for a browser that opens the URL, a line of text for others. */
 export function notFoundAnswer({ headers }: Request): Response {
   const vary = { vary: 'accept' }
   if (!isPageAccepted(headers)) return plainAnswer(404, 'There is no such file.', vary)
@@ -80,7 +80,6 @@ export function notFoundAnswer({ headers }: Request): Response {
   return answerOf(404, page, 'text/html', { ...vary, 'content-security-policy': INFO_POLICY })
 }
 
-/** A response without a file. */
 export function plainAnswer(status: number, text: string, more: Fields): Response {
   return answerOf(status, `${text}\n`, 'text/plain', more)
 }
@@ -90,7 +89,7 @@ function answerOf(status: number, text: string, type: string, more: Fields): Res
   const fields = {
     ...common(Date.now()),
     'content-type': `${type}; charset=utf-8`,
-    // Counted here for HEAD, which has the fields without the bytes.
+    // The length for HEAD, which has the fields without the body.
     'content-length': String(body.length),
     ...more,
   }
@@ -98,17 +97,18 @@ function answerOf(status: number, text: string, type: string, more: Fields): Res
 }
 
 /**
- * Returns the fields of every response. Files change while their author works on them: a browser has to ask, and gets 304 if
- * they did not.
+ * Returns the fields of every response. Files change while their author works on them, so a browser must ask each
+ * time, and gets 304 for an unchanged one.
  */
 function common(nowMs: number): Fields {
   return { date: new Date(nowMs).toUTCString(), 'cache-control': 'no-cache' }
 }
 
-/** The value of Content-Type. Text is UTF-8: for anything else a browser would guess. */
+/** Returns the Content-Type. Text is UTF-8, because browsers would guess any other encoding. */
 export function contentTypeOf(path: string): string {
   const extension = extname(path).slice(1).toLowerCase()
-  // Not `lookup`: it takes a file named `html` for one, and finds `constructor` in the object's prototype.
+  // `lookup` would not do: it takes a file named `html` for that type, and finds `constructor` in the object's
+  // prototype.
   const type = Object.hasOwn(mimes, extension) ? mimes[extension] : undefined
   if (type === undefined) return 'application/octet-stream'
   return type.startsWith('text/') ? `${type}; charset=utf-8` : type

@@ -1,4 +1,4 @@
-// Whether a request wants the file at all, given what its sender has already (RFC 9110 section 13).
+// Checks whether a request needs the file, given what its sender has already (RFC 9110 section 13).
 
 export interface Validators {
   /** A strong entity tag, quotes included. */
@@ -7,10 +7,13 @@ export interface Validators {
   readonly modifiedMs: number
 }
 
-/** A file changed less than this ago may change again without its date, which has whole seconds, telling. */
+/** The age in milliseconds below which a file may change again within the same second of its date. */
 const DATE_IS_STRONG_AFTER_MS = 1_000
 
-/** The status that ends it here: 412 or 304; `undefined` to go on. In the order of RFC 9110 section 13.2.2. */
+/**
+ * Returns the status that ends the request, 412 or 304; `undefined` to continue. In the order of RFC 9110 section
+ * 13.2.2.
+ */
 export function conditionalStatus(headers: Headers, file: Validators): 304 | 412 | undefined {
   const match = headers.get('if-match')
   const unmodifiedSince = dateOf(headers.get('if-unmodified-since'))
@@ -24,7 +27,7 @@ export function conditionalStatus(headers: Headers, file: Validators): 304 | 412
   return modifiedSince !== undefined && seconds(file.modifiedMs) <= modifiedSince ? 304 : undefined
 }
 
-/** Whether a range of the file may be sent: the request has no If-Range, or one that names exactly this file. */
+/** Whether a range of the file may be sent: the request has no If-Range, or one that names exactly this version. */
 export function mayBeRange(headers: Headers, file: Validators, nowMs: number): boolean {
   const condition = headers.get('if-range')
   if (condition === null || condition === file.etag) return true
@@ -32,19 +35,22 @@ export function mayBeRange(headers: Headers, file: Validators, nowMs: number): b
   return isStrong && condition === lastModified(file, nowMs)
 }
 
-/** Returns the modification time as an HTTP date. Never in the future, whatever the file says (RFC 9110 section 8.8.2.1). */
+/**
+ * Returns the modification time as an HTTP date, never in the future, whatever the file system says (RFC 9110 section
+ * 8.8.2.1).
+ */
 export function lastModified({ modifiedMs }: Validators, nowMs: number): string {
   return new Date(Math.min(modifiedMs, nowMs)).toUTCString()
 }
 
-/** Whether our tag is in a list of tags. Weak ones (`W/"…"`) are not equal to it. */
+/** Whether our tag is in a list of tags. Weak ones (`W/"…"`) do not match. */
 function lists(list: string, etag: string): boolean {
   return list.split(',').some(one => one.trim() === etag || one.trim() === '*')
 }
 
 /**
- * Seconds of an HTTP date; `undefined` when it is none. The two forms that were obsolete in 1999 count as none, which
- * costs their sender no more than a whole response.
+ * Returns the seconds of an HTTP date; `undefined` if it is invalid. The two forms that were obsolete in 1999 count
+ * as invalid, which only costs their sender a whole response.
  */
 function dateOf(text: string | null): number | undefined {
   if (text === null || !/^[A-Z][a-z]{2}, \d\d [A-Z][a-z]{2} \d{4} \d\d:\d\d:\d\d GMT$/.test(text))
@@ -57,20 +63,19 @@ function seconds(ms: number): number {
   return Math.floor(ms / 1_000)
 }
 
-/** Bytes from `start` up to, not including, `end`. */
+/** The bytes from `start` up to, but not including, `end`. */
 export interface Range {
   readonly start: number
   readonly end: number
 }
 
 /**
- * Reads a Range header. `undefined`: the whole file is the response, because none or several ranges were asked for, in
- * another unit, or in a form that is none. Several ranges in one response (`multipart/byteranges`) have no user but
- * those who want to make the server work.
+ * Parses a Range header. `undefined` for the whole file: if there is no range, several of them, another unit, or an
+ * invalid form. Several ranges in one response (`multipart/byteranges`) are only used to make servers work.
  */
 export function rangeOf(header: string | null, size: number): Range | 'unsatisfiable' | undefined {
   const [, first = '', last = ''] = /^bytes=[\t ]*(\d*)-(\d*)[\t ]*$/i.exec(header ?? '') ?? []
-  // No Content-Range can speak of a part of nothing.
+  // An empty file has no range that Content-Range could describe.
   if (size === 0 || (first === '' && last === '')) return undefined
   if (first === '') {
     const count = Math.min(Number(last), size)

@@ -1,4 +1,5 @@
-// A health check of an app that speaks HTTP/2: one GET on a connection of its own, of whose response only the status is read.
+// A health check of an app that speaks HTTP/2: one GET on a connection of its own. Only the status of the response is
+// read.
 
 import type { HealthProbe } from '../../../client/tunnels/health.ts'
 import { ascii } from '../../../http/characters.ts'
@@ -15,10 +16,10 @@ import { ENABLE_PUSH } from '../../../http2/settings.ts'
 /** The maximum size of the response's block. */
 const MAX_BLOCK_BYTES = 65_536
 const MAX_CONTINUATIONS = 16
-/** Frames in front of the response: an app that has nothing else to say is not well. */
+/** The maximum number of frames before the response. An app that sends more is unhealthy. */
 const MAX_FRAMES = 1_024
 
-/** Makes a probe. `head`: the request as HTTP/1.1 has it. `isSecure`: it uses TLS. `isSecure`: it goes over TLS. */
+/** Makes a probe. `head`: the request as HTTP/1.1 text. `isSecure`: it uses TLS. */
 export function probeHttp2(head: string, isSecure: boolean): HealthProbe {
   const request = new RequestHead()
   const text = ascii(head)
@@ -51,7 +52,7 @@ class Answer implements FrameHandler {
   #status = 0
   fault = ''
 
-  /** Reads a piece. Returns the status; 0 if it has not come; -1 if this is not a response. */
+  /** Reads a piece. Returns the status; 0 before it came; -1 if this is not a response. */
   read(piece: Uint8Array): number {
     const broken = this.#decoder.receive(piece, 0, piece.length)
     if (broken === undefined || this.#status !== 0) return this.#status
@@ -91,7 +92,7 @@ class Answer implements FrameHandler {
     this.#refuse(reason)
   }
 
-  // The connection ends with the response: nothing is acknowledged, and no window opens.
+  // The connection ends with the response, so nothing is acknowledged and no window opens.
   data(): void {}
   dataEnded(): void {}
   settings(): void {}

@@ -1,4 +1,4 @@
-// Server-sent events of a response (HTML Living Standard, section 9.2.6), one by one as they pass.
+// Reads server-sent events of a response (HTML Living Standard, section 9.2.6) as they pass.
 
 import type { FoundFrame } from './websocket.ts'
 
@@ -8,9 +8,9 @@ export class EventsReader {
   readonly #maxBytes: number
   readonly #found: (frame: FoundFrame) => void
   readonly #decoder = new TextDecoder()
-  /** A line without its end. */
+  /** The current line without its end. */
   #line = ''
-  /** The last character was CR: an LF that follows belongs to it. */
+  /** Whether the last character was CR: an LF after it belongs to it. */
   #isBehindCr = false
   #data: string[] = []
   #dataChars = 0
@@ -18,7 +18,7 @@ export class EventsReader {
   #event = ''
   #id: string | undefined
 
-  /** Makes a reader. `maxBytes` is the stored part of an event. */
+  /** Makes a reader. `maxBytes` is the size of the stored part of an event. */
   constructor(maxBytes: number, found: (frame: FoundFrame) => void) {
     this.#maxBytes = maxBytes
     this.#found = found
@@ -30,7 +30,7 @@ export class EventsReader {
     if (text !== '') this.#isBehindCr = text.endsWith('\r')
     const lines = text.split(/\r\n|\n|\r/)
     for (const [index, line] of lines.entries()) {
-      // One long line must not fill memory; what is beyond is counted as cut.
+      // One long line must not fill memory. The rest only counts.
       if (this.#line.length + line.length <= this.#maxBytes + 64) this.#line += line
       else this.#isCut = true
       if (index < lines.length - 1) this.#lineEnded()
@@ -60,7 +60,7 @@ export class EventsReader {
       const keptBytes = encoder.encode(text).length
       this.#found({
         type: 'event',
-        // Only the fact that it was longer is known.
+        // It is only known that it was longer.
         totalBytes: this.#isCut ? Math.max(this.#dataChars, keptBytes + 1) : keptBytes,
         keptBytes,
         text,

@@ -1,14 +1,14 @@
-// One direction of a WebSocket (RFC 6455) as messages, inflated when they were sent with permessage-deflate (RFC 7692). It only
-// looks: nothing is sent or refused, and what breaks the protocol ends the looking.
+// Reads one direction of a WebSocket (RFC 6455) as messages, decompressed if they use permessage-deflate (RFC 7692).
+// It sends and refuses nothing; after a protocol error it stops reading.
 
 import { constants, inflateRawSync } from 'node:zlib'
 import { copyOf } from '../../../bytes.ts'
 import type { Frame } from '../../../exchange.ts'
 import { joined } from '../../../http/characters.ts'
 
-/** The agreed compression of one direction. */
+/** The negotiated compression of one direction. */
 export interface Deflate {
-  /** Each message begins with an empty dictionary. */
+  /** Whether each message begins with an empty dictionary. */
   readonly noContextTakeover: boolean
 }
 
@@ -20,10 +20,13 @@ const TEXT = 1
 const CLOSE = 8
 const PING = 9
 const PONG = 10
-/** The bytes that the sender cut off (RFC 7692 section 7.2.1). */
+/** The bytes that the sender removed from the end (RFC 7692 section 7.2.1). */
 const DEFLATE_TAIL = new Uint8Array([0, 0, 0xff, 0xff])
 const WINDOW_BYTES = 32_768
-/** The factor by which compressed messages may exceed the bound of a message: less would leave most of them unread. */
+/**
+ * The factor by which compressed messages may exceed the limit of a message. With less, most of them could not be
+ * read.
+ */
 const INFLATE_FACTOR = 4
 
 interface Message {
@@ -38,12 +41,12 @@ export class WebSocketReader {
   readonly #maxBytes: number
   readonly #found: (frame: FoundFrame) => void
   readonly #deflate: Deflate | undefined
-  /** The last of what was inflated; `undefined`: it is not known any more, and nothing can be inflated. */
+  /** The end of the last decompressed data. `undefined` if it is unknown, so that nothing more can be decompressed. */
   #dictionary: Uint8Array | undefined = new Uint8Array(0)
-  /** The beginning of a frame's head. */
+  /** The beginning of a frame's header. */
   readonly #head = new Uint8Array(14)
   #headLength = 0
-  /** The number of bytes left of the frame's payload; -1 until its head is complete. */
+  /** The number of bytes left of the frame's payload; -1 until its header is complete. */
   #left = -1
   #position = 0
   #isMasked = false
@@ -51,10 +54,10 @@ export class WebSocketReader {
   #maskAt = 0
   #data: Message | undefined
   #current: Message | undefined
-  /** The bytes are not WebSocket frames. */
+  /** Whether the bytes are not WebSocket frames. */
   isBroken = false
 
-  /** Makes a reader. `maxBytes` is the stored part of a message. */
+  /** Makes a reader. `maxBytes` is the size of the stored part of a message. */
   constructor(maxBytes: number, deflate: Deflate | undefined, found: (frame: FoundFrame) => void) {
     this.#maxBytes = maxBytes
     this.#deflate = deflate
@@ -155,7 +158,7 @@ export class WebSocketReader {
     }
     const inflated = message.isCompressed ? this.#inflate(raw, totalBytes) : raw
     const isCompressed = message.isCompressed ? ({ isCompressed: true } as const) : {}
-    // A message that cannot be inflated is shown unchanged.
+    // A message that cannot be decompressed is shown as sent.
     const content = inflated ?? raw
     const kept = content.length > this.#maxBytes ? content.subarray(0, this.#maxBytes) : content
     const isText = opcode === TEXT && inflated !== undefined
@@ -181,7 +184,7 @@ export class WebSocketReader {
         this.#dictionary = joined([this.#dictionary, inflated]).slice(-WINDOW_BYTES)
       return inflated
     } catch {
-      // Too large, or no deflate: later messages may stand on this one.
+      // Too large, or not deflate. Later messages may depend on this one.
       if (!this.#deflate.noContextTakeover) this.#dictionary = undefined
       return undefined
     }
@@ -189,7 +192,7 @@ export class WebSocketReader {
 }
 
 function textOf(bytes: Uint8Array): string {
-  // A message that was cut may end in the middle of a character.
+  // A truncated message may end in the middle of a character.
   return new TextDecoder().decode(bytes, { stream: true })
 }
 
@@ -197,7 +200,7 @@ function base64Of(bytes: Uint8Array): string {
   return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('base64')
 }
 
-/** Returns what Sec-WebSocket-Extensions of the response agreed on, for both directions. */
+/** Returns the compression that the response's Sec-WebSocket-Extensions agrees to, for both directions. */
 export function agreedDeflate(
   extensions: string,
 ): { readonly toApp: Deflate; readonly fromApp: Deflate } | undefined {

@@ -1,4 +1,4 @@
-// One connection to a server on the JSON wire, existing servers included: asks for a name, responds to requests.
+// One connection to a server on the JSON wire, also to existing servers: requests a name, and responds to requests.
 
 import { randomBytes } from 'node:crypto'
 import type { TextCarrier } from '../../../client/carriers/carrier.ts'
@@ -31,15 +31,15 @@ import { Budget, type OriginAnswer, OriginPool, type OriginRequest } from './ori
 import { originOf, originRequest } from './origin-request.ts'
 import { publicUrls } from './public-urls.ts'
 
-/** The maximum body of a response that fits a message in base64, whatever is in it. */
+/** The maximum body of a response that fits in a message as base64, whatever its bytes. */
 const MAX_BODY_BYTES = Math.floor(((MAX_MESSAGE_BYTES - 524_288) * 3) / 4)
 /**
- * The time in milliseconds for the app if the server names none: existing servers cut a visitor's request without a body after
- * 10 s, and any other after 30 s.
+ * The time in milliseconds for the app if the server names none. Existing servers cut a visitor's request without a
+ * body after 10 s, and others after 30 s.
  */
 const UNTOLD_TIMEOUT_MS = 29_000
 const UNTOLD_BODILESS_TIMEOUT_MS = 9_500
-/** A server that waits without limit is not waited for longer than this. */
+/** The longest wait in milliseconds for an app, even if the server waits without limit. */
 const MAX_TIMEOUT_MS = 3_600_000
 
 interface Registering {
@@ -62,7 +62,7 @@ export class JsonConnection implements Connection {
       }
     | undefined
   readonly #heartbeat: Heartbeat
-  /** The time that the server waits for a response, if it is known. */
+  /** The time in milliseconds that the server waits for a response, if it is known. */
   #serverTimeoutMs: number | undefined
   #registering: Registering | undefined
   #name = ''
@@ -71,10 +71,9 @@ export class JsonConnection implements Connection {
   #requests = 0
   #isClosed = false
   #hasSaidGoodbye = false
-  /** Called when nothing is open any more. */
+  /** Called when no request is in progress any more. */
   #drained: (() => void) | undefined
   readonly #checks = new Set<() => void>()
-  /** The requests to the app, by their ids. */
   readonly #asked = new Map<number | string, OriginRequest>()
   readonly #probeSecret = randomBytes(16).toString('base64url')
   readonly #probeProof = probeProof(this.#probeSecret, sha256)
@@ -102,7 +101,7 @@ export class JsonConnection implements Connection {
   take(text: string): void {
     this.heard()
     const message = parseServerMessage(text)
-    // Unknown messages are ignored, as existing clients do.
+    // Unknown messages are ignored, as by existing clients.
     if (typeof message !== 'object' || this.#isClosed) return
     switch (message.type) {
       case 'connected':
@@ -126,7 +125,7 @@ export class JsonConnection implements Connection {
     }
   }
 
-  /** Bytes arrived, of whatever. */
+  /** Called when any bytes arrived. */
   heard(): void {
     this.#heartbeat.hasHeard = true
     if (this.#checks.size === 0) return
@@ -178,7 +177,10 @@ export class JsonConnection implements Connection {
     void this.drain().then(() => this.leave())
   }
 
-  /** A server of ours frees the name and closes behind the last response. Others close at once, so the message to them goes behind the last response. */
+  /**
+   * Releases the names after the last response. Our server frees a name and then closes; others close at once, so
+   * their message is sent after the last response.
+   */
   async drain(): Promise<void> {
     if (this.#isClosed) return
     const { promise: over, resolve } = deferred()
@@ -201,7 +203,7 @@ export class JsonConnection implements Connection {
     this.#isWatched = on
   }
 
-  /** This wire measures none. */
+  /** 0, because this wire does not measure it. */
   readonly roundTripMs = 0
 
   checkAlive(withinMs: number): void {
@@ -253,13 +255,16 @@ export class JsonConnection implements Connection {
     })
   }
 
-  /** Whether this is our own probe through the public side, which does not go to the app. Only this client knows the proof. */
+  /**
+   * Whether this is our own probe through the public URL, which does not go to the app. Only this client knows the
+   * proof.
+   */
   #isProbe({ method, headers }: JsonRequest): boolean {
     if (method !== 'HEAD') return false
     return headers.some(([name, value]) => value === this.#probeProof && name.toLowerCase() === PROBE_HEADER)
   }
 
-  /** A probe by the server gets the header that it has on the other wire: the inspector knows it by that. */
+  /** Adds the header of the other wire to the server's probes, by which the inspector recognises them. */
   #marked(request: JsonRequest): JsonRequest {
     if (request.isProbe !== true) return request
     const mark = [PROBE_HEADER, serverProbeProof(this.#probeSecret, sha256)] as const
@@ -281,7 +286,7 @@ export class JsonConnection implements Connection {
       message.length * 3 > MAX_MESSAGE_BYTES &&
       Buffer.byteLength(message) > MAX_MESSAGE_BYTES
     ) {
-      // Escapes and characters of several bytes made it too long as text.
+      // Escapes and characters of several bytes made the text too long.
       message = encodeResponse(request.id, { ...answer, body: encodeBody(body, undefined) })
     }
     this.#carrier.sendText(message)
@@ -295,7 +300,7 @@ export class JsonConnection implements Connection {
     return headers.map(([name, value]) => [name, rewriting.responseValue(name.toLowerCase(), value, origin)])
   }
 
-  /** Responds with what existing clients send; `error` tells a server of ours more. */
+  /** Responds as existing clients do; `error` tells our server more. */
   #fail(request: JsonRequest, report: Report, code: ErrorCode, reason?: string): void {
     const { status, meaning, action } = ERRORS[code]
     const { label = 'the app' } = this.#tunnel?.settings.origin ?? {}
@@ -344,11 +349,11 @@ export class JsonConnection implements Connection {
 
   #registered(name: string, named: string | undefined): void {
     this.#name = name
-    // A server of ours says how long it waits, and knows where it is.
+    // Our server says how long it waits, and knows its own URL.
     const isOurs = this.#serverTimeoutMs !== undefined
     const [url, ...otherUrls] = publicUrls(name, named, this.#settings.server, isOurs)
     const probeSecret = this.#probeSecret
-    // No names are below an address.
+    // An address has no names below it.
     if (!URL.canParse(url)) return this.#settle(one => one.reject(new TunnelError('SERVER_REFUSED', NO_URL)))
     this.#settle(one => one.resolve({ tunnel: 1, name, url, otherUrls, probeSecret }))
   }
@@ -372,7 +377,7 @@ export class JsonConnection implements Connection {
 
 const NO_URL = 'The server names no URL for the tunnel: connect to its host name instead of its address.'
 
-/** The app was not asked. */
+/** The codes for requests that did not reach the app. */
 const NOT_REACHED: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
   'ORIGIN_REFUSED',
   'ORIGIN_UNREACHABLE',
@@ -380,7 +385,7 @@ const NOT_REACHED: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
   'ORIGIN_SCHEME',
 ])
 
-/** The server asks for its operator. It can hide no other request than this one. */
+/** Whether the server asks for its operator. Only this exact request is treated as a probe. */
 function isServersProbe({ isProbe, method, path, body }: JsonRequest): boolean {
   return isProbe === true && method === 'HEAD' && path === '/' && body === undefined
 }
@@ -393,7 +398,7 @@ interface Report {
   readonly isWatched: boolean
 }
 
-/** The length of a body that is not sent is for the visitor to know, and only this message has it. */
+/** Passes on the length of a body that is not sent, for the visitor. Only this message contains it. */
 function passedOn(headers: HeaderList, isBodiless: boolean): HeaderList {
   const nominated = nominatedBy(headers)
   return headers.filter(([name]) => {
@@ -403,7 +408,7 @@ function passedOn(headers: HeaderList, isBodiless: boolean): HeaderList {
   })
 }
 
-/** Returns the content type of text. Compressed text is not text. */
+/** Returns the content type of text; `undefined` for compressed text. */
 function contentTypeOf(headers: HeaderList): string | undefined {
   let contentType: string | undefined
   for (const [name, value] of headers) {
@@ -414,7 +419,7 @@ function contentTypeOf(headers: HeaderList): string | undefined {
   return contentType
 }
 
-/** The codes of refusals by a server of this project, whose message ends with the action of the code. */
+/** The codes of our server's refusals, whose message already contains the next step. */
 const SAID: readonly ErrorCode[] = [
   'NOT_ALLOWED',
   'TOKEN_REFUSED',

@@ -1,4 +1,4 @@
-// The JSON wire at the client, for servers that speak no other. Most clients never need its code.
+// The JSON wire at the client, for servers with no other wire. Most clients never load its code.
 
 import type { TextCarrier } from '../../../client/carriers/carrier.ts'
 import type { ConnectionEvents } from '../../../client/carriers/connection.ts'
@@ -9,9 +9,9 @@ import { TunnelError } from '../../../errors.ts'
 import type { CarrierHandler } from '../../../session/carrier.ts'
 import type { JsonConnection } from './connection.ts'
 
-/** The maximum size of a message in either direction: existing servers close the connection above it. */
+/** The maximum size of a message in either direction. With a larger one, existing servers close the connection. */
 export const MAX_MESSAGE_BYTES = 67_108_864
-/** Messages of a server before it was asked anything: an honest one sends a greeting. */
+/** The number of messages from a server before it was asked anything. An honest one sends a greeting. */
 const MAX_EARLY_MESSAGES = 16
 
 class Connecting implements TextConnecting {
@@ -34,7 +34,7 @@ class Connecting implements TextConnecting {
   constructor(settings: ClientSettings, events: ConnectionEvents, carrier: TextCarrier) {
     this.#carrier = carrier
     this.ready = this.#load(settings, events)
-    // Ignores a dial that fails afterwards.
+    // The error of a dial that fails later is ignored.
     this.ready.catch(() => {})
   }
 

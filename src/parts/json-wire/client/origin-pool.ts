@@ -1,4 +1,5 @@
-// Whole exchanges with the origin, for a wire that carries whole messages: keep-alive connections, one exchange each.
+// Whole exchanges with the origin, for a wire with whole messages: keep-alive connections, one exchange at a time on
+// each.
 
 import { copyOf, SendQueue } from '../../../bytes.ts'
 import type { Origin } from '../../../client/origins/origin.ts'
@@ -12,21 +13,29 @@ import { latin1Text } from '../json.ts'
 
 /** The time in milliseconds after which an idle connection closes: below the 5 s of Node, with room for a request in flight. */
 const IDLE_MS = 4_000
-/** Connections that wait, each for its one visitor. Of more, the one that waited longest is closed. */
+/**
+ * The number of idle connections that are each reserved for one visitor. If exceeded, the one that waited longest is
+ * closed.
+ */
 const MAX_PRIVATE = 256
-/** The origin is the user's own app: as generous as other clients of it. */
+/**
+ * The limits of response heads. The origin is the user's own app, so they are as generous as those of other clients.
+ */
 const HEAD_LIMITS = { maxHeadBytes: 262_144, maxHeaderCount: 1_000, isOption: false }
 
 export interface OriginRequest {
   readonly method: string
-  /** The head and body as they go on the connection. */
+  /** The head and body in their form for the connection. */
   readonly bytes: Uint8Array
   readonly timeoutMs: number
   /** The maximum size of a response's body. If exceeded: `WIRE_UNSUPPORTED`. */
   readonly maxBodyBytes: number
-  /** Whether it has a login that belongs to the connection. */
+  /** Whether the request has a login that belongs to the connection. */
   readonly logsConnectionIn: boolean
-  /** The visitor's connection, which the app's belongs to when there is such a login; `undefined`: it is not known. */
+  /**
+   * The number of the visitor's connection, to which the app's connection belongs after such a login. `undefined` if
+   * it is unknown.
+   */
   readonly connection: number | undefined
 }
 
@@ -37,7 +46,7 @@ export interface OriginAnswer {
 }
 
 /**
- * Called exactly once with the outcome of a request. Called exactly once. `reason`: what is wrong with a response that is
+ * Called exactly once with the outcome of a request. `reason`: what is wrong with a response that is
  * `ORIGIN_INVALID`.
  */
 export type Settled = (outcome: OriginAnswer | TunnelError, reason?: string) => void
@@ -46,12 +55,15 @@ export class OriginPool {
   readonly #origin: Origin
   readonly #budget: Budget
   readonly #connections = new Set<OriginConnection>()
-  /** The most recently used last. */
+  /** The idle connections, the most recently used last. */
   readonly #idle: OriginConnection[] = []
-  /** The logged-in connections by the visitor's connection; the one that waited longest first. */
+  /** The logged-in connections by the visitor's connection, the one that waited longest first. */
   readonly #private = new Map<number, OriginConnection>()
 
-  /** Makes the pool. `budget` is for all responses that are being collected. A response that has no room left: `TUNNEL_BUSY`. */
+  /**
+   * Makes the pool. `budget` limits the bytes of all responses being collected. A response without room fails with
+   * `TUNNEL_BUSY`.
+   */
   constructor(origin: Origin, budget: Budget) {
     this.#origin = origin
     this.#budget = budget
@@ -66,18 +78,18 @@ export class OriginPool {
     else idle.request(request, settled)
   }
 
-  /** Cuts the connection that this request is on: it fails with `CANCELLED`. A request that is over is left in peace. */
+  /** Cuts the connection of this request, which fails with `CANCELLED`. Does nothing if the request is over. */
   cancel(request: OriginRequest): void {
     for (const connection of this.#connections) if (connection.isOn(request)) connection.terminate()
   }
 
-  /** Cuts all connections: whatever is in progress fails. */
+  /** Cuts all connections: requests in progress fail. */
   close(): void {
     for (const connection of this.#connections) connection.terminate()
   }
 
   #keep(visitor: number, connection: OriginConnection): void {
-    // One visitor's connection may have several requests at once: those of its program on the way.
+    // One visitor's connection may have several requests at once, sent by a proxy in between.
     this.#private.get(visitor)?.terminate()
     this.#private.set(visitor, connection)
     const [oldest] = this.#private.values()
@@ -110,11 +122,11 @@ export class OriginPool {
 }
 
 interface Owner {
-  /** The exchange is over and the connection good for another. */
+  /** Called when the exchange is over and the connection can be used again. */
   freed(): void
-  /** The same, but for this visitor's connection alone. */
+  /** As `freed`, but only for this visitor's connection. */
   kept(visitor: number): void
-  /** An idle connection turned out to be dead; nothing of a response came. */
+  /** Called when an idle connection was dead, before any byte of a response. */
   stale(request: OriginRequest, settled: Settled): void
   gone(): void
 }
@@ -126,14 +138,14 @@ class OriginConnection implements SocketHandler {
     this.#body.push(copyOf(bytes, start, end)),
   )
   #socket: Socket | undefined
-  /** A login counts for the connection. */
+  /** Whether a login counts for the connection. */
   #isLoggedIn = false
   visitor: number | undefined
   #request: OriginRequest | undefined
   #settled: Settled | undefined
   readonly #unsent = new SendQueue()
   #body: Uint8Array[] = []
-  /** Bytes of the response so far, as they count in the budget. */
+  /** The number of bytes of the response that count in the budget. */
   #heldBytes = 0
   #isInBody = false
   #isReused = false
@@ -180,7 +192,7 @@ class OriginConnection implements SocketHandler {
 
   received(bytes: Uint8Array): void {
     if (this.#isGone) return
-    // Nothing was asked: whatever this is, the next visitor must not get it.
+    // Without a request, a response could only mislead the next visitor.
     if (this.#request === undefined) return this.#end()
     this.#hasAnswerBytes = true
     if (this.#isInBody) this.#takeBody(bytes, 0)
@@ -218,7 +230,7 @@ class OriginConnection implements SocketHandler {
       // Interim responses have no place on this wire.
     } while (!reader.isFinal)
     this.#isLoggedIn ||= head.fields.logsConnectionIn
-    // No request of this wire asks for an upgrade.
+    // No request on this wire asks for an upgrade.
     if (head.status === 101)
       return this.#failInvalid('it is a 101 to a protocol that the visitor did not ask for')
     if (head.contentLength > request.maxBodyBytes && head.body === 'length')
@@ -236,9 +248,7 @@ class OriginConnection implements SocketHandler {
     if (body.complete) this.#complete(head.keepAlive && end === bytes.length)
   }
 
-  /**
-   * Counts bytes of a response in memory. Returns `false` if that is too much, with those of the others.
-   */
+  /** Counts stored bytes of a response. Returns `false` if all responses together have too many. */
   #holds(bytes: number): boolean {
     const more = bytes - this.#heldBytes
     this.#heldBytes = bytes
@@ -257,7 +267,7 @@ class OriginConnection implements SocketHandler {
     this.#body = []
     this.#holds(0)
     this.#cancelTimer()
-    // A response that came before the end of the request leaves the rest of it on the connection.
+    // After a response that came before the end of the request, the rest of the request is still unsent.
     if (isSound && this.#unsent.isEmpty) this.#idle()
     else this.#end()
     settled?.(answer)
@@ -282,7 +292,7 @@ class OriginConnection implements SocketHandler {
   }
 
   #expired(): void {
-    // Events that never end cannot be put into one message.
+    // Events without end cannot be put into one message.
     const isStream =
       this.#isInBody && /^text\/event-stream\b/i.test(this.#reader.head.header('content-type') ?? '')
     this.#fail(isStream ? 'WIRE_UNSUPPORTED' : 'ORIGIN_TIMEOUT')
@@ -316,7 +326,9 @@ class OriginConnection implements SocketHandler {
   }
 }
 
-/** Returns the headers as slices of one string for the whole head: a byte's offset is its character's. */
+/**
+ * Returns the headers as slices of one string for the whole head, in which offsets of bytes and characters are equal.
+ */
 function headersOf({ bytes, start, end, fields }: ResponseHead): [name: string, value: string][] {
   const text = latin1Text(bytes, start, end)
   const headers: [string, string][] = []
@@ -332,7 +344,7 @@ function headersOf({ bytes, start, end, fields }: ResponseHead): [name: string, 
 
 function nothing(): void {}
 
-/** Bytes that many responses may hold together. */
+/** A limit on the bytes that many responses may have together. */
 export class Budget {
   readonly #maxBytes: number
   #heldBytes = 0
@@ -341,7 +353,7 @@ export class Budget {
     this.#maxBytes = maxBytes
   }
 
-  /** Counts bytes that are held from now on; negative when they no longer are. `false`: more than there may be. */
+  /** Counts bytes that are stored; negative when they are freed. Returns `false` if there are too many. */
   hold(bytes: number): boolean {
     this.#heldBytes += bytes
     return this.#heldBytes <= this.#maxBytes

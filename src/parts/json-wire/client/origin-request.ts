@@ -1,11 +1,11 @@
-// A request message as HTTP/1.1 for the origin. The server is a stranger: nothing of it may reach another host.
+// Turns a request message into HTTP/1.1 for the origin. The server is not trusted: no field may lead to another host.
 
 import type { TunnelSettings } from '../../../client/tunnels/tunnel-settings.ts'
 import type { ErrorCode } from '../../../errors.ts'
 import type { Rewriting } from '../../../paths/rewriting.ts'
 import { decodeBody, type JsonRequest } from '../json.ts'
 
-/** The headers of framing and of this hop's connection, which are ours to decide. */
+/** The headers of framing and of the connection, which this client decides. */
 const LEFT_OUT: ReadonlySet<string> = new Set([
   'connection',
   'content-length',
@@ -22,13 +22,13 @@ const LEFT_OUT: ReadonlySet<string> = new Set([
   'upgrade',
 ])
 
-/** A pattern for paths: no space, no control character, no fragment, and nothing before the first slash. */
+/** A pattern for paths: without spaces, control characters or a fragment, and beginning with a slash. */
 const PATH = /^\/[\x21\x22\x24-\x7e\x80-\xff]*$/
 const METHOD = /^[A-Za-z][A-Za-z-]{0,31}$/
-/** A Host that can only be a host. */
+/** A pattern for a Host that cannot mean anything else. */
 const HOST = /^(?:[\w.-]{1,253}|\[[0-9a-f:.]{2,45}\])(?::\d{1,5})?$/i
 
-/** The bytes for the origin, or why it gets none. */
+/** Returns the bytes for the origin, or why it gets none. */
 export function originRequest(
   request: JsonRequest,
   tunnel: TunnelSettings,
@@ -50,7 +50,7 @@ export function originRequest(
       publicHost === undefined ? value : (rewriting?.requestValue(lower, value, publicHost) ?? value)
     head += `${name}: ${own}\r\n`
   }
-  // A method that says nothing about a body needs a length only if there is one (RFC 9110 section 8.6).
+  // For methods that usually have no body, a length is needed only with one (RFC 9110 section 8.6).
   if (bytes !== undefined && (bytes.length > 0 || expectsBody(method)))
     head += `Content-Length: ${bytes.length}\r\n`
   head += '\r\n'
@@ -60,13 +60,13 @@ export function originRequest(
   return whole
 }
 
-/** The Host that the visitor asked for, which this wire only carries in X-Forwarded-Host. */
+/** Returns the Host that the visitor requested, which this wire only carries in X-Forwarded-Host. */
 function hostOf({ headers }: JsonRequest): string | undefined {
   const host = headers.find(([name]) => name.toLowerCase() === 'x-forwarded-host')?.[1]
   return host !== undefined && HOST.test(host) ? host : undefined
 }
 
-/** Returns the scheme and host of the visitor. `undefined` if the server does not say. */
+/** Returns the scheme and host of the visitor. `undefined` if the server does not report them. */
 export function originOf(request: JsonRequest): string | undefined {
   const host = hostOf(request)
   const proto = request.headers.find(([name]) => name.toLowerCase() === 'x-forwarded-proto')?.[1]

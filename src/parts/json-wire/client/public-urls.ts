@@ -1,10 +1,10 @@
-// Where visitors find a tunnel of the JSON wire. Existing servers name a URL without their port, and `http` behind a TLS
-// front; old ones name none.
+// Finds the public URL of a tunnel on the JSON wire. Existing servers report a URL without their port, and `http`
+// behind a TLS proxy; old ones report none.
 
 import type { ServerAddress } from '../../../client/carriers/server-address.ts'
 import { isLoopback } from '../../../names.ts'
 
-/** The most likely URL first: a probe of the public side decides. `isTrusted`: the server knows its URL. */
+/** Returns possible URLs, the most likely first; a probe decides. `isTrusted`: the server knows its URL. */
 export function publicUrls(
   name: string,
   named: string | undefined,
@@ -16,7 +16,7 @@ export function publicUrls(
   if (named !== undefined && isUsable && isTrusted) return [named]
   const { host: dialled = 'localhost', port } = server.address
   const hostname = isUsable ? parsed.hostname : `${name}.${dialled.replace(/^api\./, '')}`
-  // Scheme and port of the way that the client itself takes.
+  // The scheme and port with which the client itself reaches the server.
   const scheme = server.isSecure ? 'https' : 'http'
   const isUsual = port === (server.isSecure ? 443 : 80)
   const likeOurs = `${scheme}://${hostname}${isUsual ? '' : `:${port}`}`
@@ -24,7 +24,7 @@ export function publicUrls(
   return isBelow(hostname, dialled) ? [likeOurs, named] : [named, likeOurs]
 }
 
-/** Whether the name belongs to the address that was dialled: then its port is that of visitors as well. */
+/** Whether the name is below the dialled address, whose port visitors then use too. */
 function isBelow(hostname: string, dialled: string): boolean {
   const isBelowIt = hostname.endsWith(`.${dialled.replace(/^api\./, '')}`)
   return isBelowIt || (isLoopback(dialled) && hostname.endsWith('.localhost'))

@@ -1,4 +1,4 @@
-// Lanes as a part of a client: loaded when a server first asks for them.
+// Lanes as a part of a client, loaded when a server first asks for them.
 
 import type { Install } from '../../../client/contracts/part.ts'
 import type { SessionTrunk } from './session-trunk.ts'

@@ -1,7 +1,7 @@
-// The trunk of one session, at the client: dialled when the server asks for it. If that fails, the server gets the time of its
-// next attempt.
+// The trunk of one session at the client, dialled when the server asks for it. If that fails, the server is told when
+// it may ask again.
 
-import type { Accelerator, Trunk } from '../../../accelerator.ts'
+import type { Accelerator, LaneHandler, Trunk } from '../../../accelerator.ts'
 import type { SessionLanes, TrunkLinks } from '../../../client/contracts/laning.ts'
 import { eventLoop } from '../../../event-loop.ts'
 import { Join } from '../../../join.ts'
@@ -9,14 +9,12 @@ import type { StreamHandler } from '../../../session/byte-stream.ts'
 import type { Link } from '../../../session/link.ts'
 import type { Session } from '../../../session/session.ts'
 import { encodeControl } from '../../../wire/control.ts'
-import { JoinLane } from './join-lane.ts'
-import { readyAccelerator } from './ready-accelerator.ts'
 
-/** The first pause in milliseconds after a trunk was not possible; it doubles each time. */
+/** The first pause in milliseconds after a failed trunk; it doubles each time. */
 const FIRST_PAUSE_MS = 50
 const MAX_PAUSE_MS = 60_000
 
-/** Gets what moves bytes without the main thread, once it runs. `undefined`: not here, or not now. */
+/** Returns the accelerator once it runs. `undefined` if it is impossible here, or now. */
 type ReadyAccelerator = () => Promise<Accelerator | undefined>
 
 export class SessionTrunk implements SessionLanes {
@@ -41,7 +39,7 @@ export class SessionTrunk implements SessionLanes {
 
   begin(handler: StreamHandler | undefined, link: number, lane: number): void {
     const trunk = this.on(link)
-    // Lost in the meantime: the server finds that out as well.
+    // Lost since. The server notices that itself.
     if (trunk === undefined) return
     if (!(handler instanceof Join)) return trunk.refuse(lane, { over() {}, more() {}, back() {} })
     const joined = this.#joins.get(handler) ?? new JoinLane(handler)
@@ -50,9 +48,9 @@ export class SessionTrunk implements SessionLanes {
   }
 
   wanted(): void {
-    // The wish and the trunk may meet in transit.
+    // The request and the trunk may have crossed in transit.
     if (this.#isDialling || this.#opened?.link.isClosed === false) return
-    // A thread does not know TLS.
+    // The threads cannot use TLS.
     if (!this.#links.isPlain) return this.#refuse(undefined)
     const leftMs = this.#notBefore - eventLoop.now()
     if (leftMs > 0) return this.#refuse(Math.ceil(leftMs))
@@ -98,5 +96,62 @@ export class SessionTrunk implements SessionLanes {
     this.#pauseMs = FIRST_PAUSE_MS
     this.#opened = { link, trunk }
     this.#links.add(link, true)
+  }
+}
+
+/** Returns the accelerator once its thread for lanes runs. `undefined` if it is impossible here, or now. */
+export async function readyAccelerator(): Promise<Accelerator | undefined> {
+  if (!('Bun' in globalThis)) return undefined
+  const { accelerator } = await import('../../../accelerator/door.ts')
+  return (await accelerator?.ready()) ? accelerator : undefined
+}
+
+export class JoinLane {
+  readonly #join: Join
+  #isInLane = false
+  /** Begins the lane that started before the last one was returned. */
+  #nextLane: (() => void) | undefined
+
+  constructor(join: Join) {
+    this.#join = join
+  }
+
+  begin(trunk: Trunk, lane: number): void {
+    if (this.#isInLane) {
+      this.#nextLane = () => this.begin(trunk, lane)
+      return
+    }
+    this.#isInLane = true
+    this.#join.stream?.lendable?.lend()
+    const handler = this.#handler()
+    const socket = this.#join.idleSocket
+    if (socket?.isLendable !== true) return trunk.refuse(lane, handler)
+    socket.pause()
+    // Bytes that were read in this tick have arrived by then.
+    eventLoop.soon(() => {
+      const isPossible = this.#join.idleSocket === socket
+      if (isPossible && trunk.enter(socket, lane, undefined, handler) !== undefined) return
+      trunk.refuse(lane, handler)
+    })
+  }
+
+  #handler(): LaneHandler {
+    const join = this.#join
+    const stream = join.stream?.lendable
+    return {
+      over: ({ sentBytes, receivedBytes }) => {
+        stream?.moved(sentBytes, receivedBytes)
+        // Otherwise `writable` follows.
+        if (stream?.isBackedUp !== true) join.writable()
+      },
+      more: bytes => stream?.brought(bytes),
+      back: isTorn => {
+        this.#isInLane = false
+        stream?.giveBack(isTorn)
+        const next = this.#nextLane
+        this.#nextLane = undefined
+        next?.()
+      },
+    }
   }
 }

@@ -1,4 +1,4 @@
-// The time that an app has for the head of a response: its server is asked for it.
+// The time limit for the head of an app's response: the client asks the server for it.
 
 import type { Install } from '../../../client/contracts/part.ts'
 import { whole } from '../../../option-names.ts'

@@ -1,4 +1,4 @@
-// Makes the end of a private service from the options of a program.
+// Makes the connecting end of a private service from a program's options.
 
 import { positive } from '../../../client/limits.ts'
 import type { ConnectOptions } from '../../../client/options.ts'
@@ -11,7 +11,10 @@ import { LocalEnd } from './local-end.ts'
 
 const CONNECT_NAMES: Names<ConnectOptions> = namesOf<ConnectOptions>()('name port token idleTimeoutMs')
 
-/** `failed` learns why a connection did not reach the service. Throws `NAME_INVALID` or `OPTION_INVALID`. */
+/**
+ * Makes the end. `failed` is called with the reason if a connection did not reach the service. Throws `NAME_INVALID`
+ * or `OPTION_INVALID`.
+ */
 export function endOf(
   options: ConnectOptions,
   failed: (error: TunnelError) => void,
@@ -26,7 +29,7 @@ export function endOf(
   return { end, settings: end.settingsWith(token) }
 }
 
-/** Returns the full name: `tcp:db` for `db`. `private:` in front, as the other client prints it, is removed. */
+/** Returns the full name: `tcp:db` for `db`. Removes `private:` before it, as the other client prints it. */
 function privateNameOf(given: string): string {
   const [, kind = 'tcp', name = ''] = /^(?:private:)?(?:(tcp|udp):)?([^:]*)$/.exec(given.toLowerCase()) ?? []
   if (!isValidSubdomain(name))

@@ -1,4 +1,4 @@
-// Where connections and datagrams for a private service come from: ports of the loopback of this machine.
+// The ports of this machine's loopback where programs connect to a private service.
 
 import { copyOf } from '../../../bytes.ts'
 import { turns } from '../../../client/carriers/streams-connection.ts'
@@ -6,18 +6,17 @@ import { eventLoop } from '../../../event-loop.ts'
 import { Flow } from '../../../flow/flow.ts'
 import { FlowShare } from '../../../flow/share.ts'
 import type { Socket, SocketHandler } from '../../../socket.ts'
-import { bindLocally } from '../../../sockets/associate.ts'
-import { acceptLocally } from '../../../sockets/loopback.ts'
 import type { LocalConnection, LocalDoor } from './local-end.ts'
+import { acceptLocally, bindLocally } from './loopback.ts'
 
-/** The silence after which the system checks whether the other side is still there. The same as of raw visitors. */
+/** The silence in milliseconds after which the system checks whether the other side is there, as for raw visitors. */
 const KEEP_ALIVE_MS = 60_000
-/** The maximum number of flows. The datagrams of more addresses and ports are lost. */
+/** The maximum number of flows. Datagrams of further addresses and ports are lost. */
 const MAX_FLOWS = 1_024
-/** The maximum number of datagrams of a flow that wait for its stream. More are lost. */
+/** The maximum number of datagrams of a flow that wait for its stream. Further ones are lost. */
 const MAX_WAITING_DATAGRAMS = 16
 
-/** Connections of programs of this machine. */
+/** Takes connections of programs of this machine. */
 export const tcpDoor: LocalDoor = (port, came, left) =>
   acceptLocally(port, socket => {
     const relay = new Relay()
@@ -35,7 +34,7 @@ export const tcpDoor: LocalDoor = (port, came, left) =>
     return relay
   })
 
-/** Passes the events of a socket to a handler that comes later. Reading is paused until then. */
+/** Passes the events of a socket to a handler that is set later. Until then, reading is paused. */
 class Relay implements SocketHandler {
   gone = (): void => {}
   #handler: SocketHandler | undefined
@@ -76,7 +75,10 @@ class Relay implements SocketHandler {
   }
 }
 
-/** Datagrams of programs of this machine, a flow for each address and port. `idleTimeoutMs`: a silent one ends then. */
+/**
+ * Takes datagrams of programs of this machine, with a flow for each address and port. A flow ends after
+ * `idleTimeoutMs` of silence.
+ */
 export function udpDoor(idleTimeoutMs: number): LocalDoor {
   return async (port, came, left) => {
     const share = new FlowShare({ scheduler: eventLoop, turns, idleTimeoutMs, dropped() {} })

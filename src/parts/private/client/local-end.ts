@@ -1,5 +1,6 @@
-// The end of a private service on this machine: a port of the loopback whose connections go to the service. It is the origin of a tunnel
-// that has no visitors: for each connection the server is asked for a stream, and the streams that it opens get them in turn.
+// The connecting end of a private service: a port of the loopback whose connections go to the service. It acts as the
+// origin of a tunnel without visitors: the client asks the server for a stream for each connection, and the streams
+// get the connections in order.
 
 import type { Origin } from '../../../client/origins/origin.ts'
 import type { TunnelSettings } from '../../../client/tunnels/tunnel-settings.ts'
@@ -7,17 +8,18 @@ import { ERRORS, type ErrorCode, TunnelError } from '../../../errors.ts'
 import type { Socket, SocketHandler } from '../../../socket.ts'
 import { MAX_DIALS } from '../../../wire/control.ts'
 
-/** The maximum number of connections that wait for their stream. The next one is cut. */
+/** The maximum number of connections that wait for their stream. Further ones are cut. */
 const MAX_WAITING = 256
-/** The time that a connection waits for its stream: while the client reconnects, or until the service's client is back. */
+/**
+ * The time in milliseconds that a connection waits for its stream, while this client or the service's client is away.
+ */
 const WAIT_MS = 10_000
-/** The server is asked at once, and no sooner again: it bounds the messages of a client. */
+/** The shortest time in milliseconds between requests for streams, because the server limits messages. */
 const ASK_MS = 5
 
-/** A connection, or a flow of datagrams, that came to the port. */
+/** A connection, or a flow of datagrams, at the port. */
 export interface LocalConnection {
   readonly socket: Socket
-  /** Gives it to its stream. */
   take(handler: SocketHandler): void
 }
 
@@ -38,14 +40,17 @@ export class LocalEnd implements Origin {
   readonly #failed: (error: TunnelError) => void
   #port: number
   #listening: Promise<{ readonly port: number; close(): void }> | undefined
-  /** The connections that wait for their stream, with the timers that end their wait. */
+  /** The connections that wait for their stream, with the timers of their waits. */
   readonly #waiting = new Map<LocalConnection, ReturnType<typeof setTimeout>>()
   #dial: ((count: number) => void) | undefined
-  /** Connections that the server was not asked for yet. */
+  /** The number of connections for which no stream was requested yet. */
   #unasked = 0
   #asking: ReturnType<typeof setTimeout> | undefined
 
-  /** `name`: such as `tcp:db`. `failed` learns why a connection did not reach the service. */
+  /**
+   * Makes the end. `name`: such as `tcp:db`. `failed` is called with the reason if a connection did not reach the
+   * service.
+   */
   constructor(name: string, port: number, door: LocalDoor, failed: (error: TunnelError) => void) {
     this.#name = name
     this.#scheme = name.startsWith('udp:') ? 'udp' : 'tcp'
@@ -59,7 +64,6 @@ export class LocalEnd implements Origin {
     return `${this.#scheme}://localhost:${this.#port}`
   }
 
-  /** Returns the tunnel to request. */
   settingsWith(token: string | undefined): TunnelSettings {
     return {
       kind: this.#scheme,
@@ -80,7 +84,7 @@ export class LocalEnd implements Origin {
     }
   }
 
-  /** Rejects with `PORT_IN_USE`. The port stays the same when it listens again. */
+  /** Listens. Rejects with `PORT_IN_USE`. When it listens again, the port stays the same. */
   async listen(): Promise<void> {
     this.#listening ??= this.#door(
       this.#port,
@@ -95,7 +99,7 @@ export class LocalEnd implements Origin {
     }
   }
 
-  /** Listens no more, and cuts the connections that wait. */
+  /** Stops listening, and cuts the connections that wait. */
   close(): void {
     void this.#listening?.then(listening => listening.close()).catch(() => {})
     this.#listening = undefined
@@ -105,13 +109,13 @@ export class LocalEnd implements Origin {
     }
   }
 
-  /** The client is connected: asks for streams for the connections that wait. */
+  /** Called when the client is connected: requests streams for the waiting connections. */
   ask(): void {
     this.#unasked = this.#waiting.size
     if (this.#asking === undefined) this.#askNow()
   }
 
-  /** The server has opened a stream: the connection that waits longest gets it. */
+  /** Called when the server has opened a stream: the connection that has waited longest gets it. */
   async connect(handler: SocketHandler): Promise<Socket> {
     const [connection] = this.#waiting.keys()
     if (connection === undefined) throw new TunnelError('CANCELLED')
