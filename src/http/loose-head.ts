@@ -64,7 +64,6 @@ export class LooseHead {
     }
   }
 
-  /** Returns the strict text. */
   text(): Uint8Array {
     const text = `${this.lines.map(line => `${line}\r\n`).join('')}\r\n`
     const bytes = new Uint8Array(text.length)

@@ -361,7 +361,6 @@ class Collector {
 
 /** A text message in pieces, which are decoded at its end. One that is never completed costs only its bytes. */
 class TextCollector {
-  /** Bytes so far. */
   length = 0
   readonly #small = new Collector()
   #pieces: Uint8Array[] = []
