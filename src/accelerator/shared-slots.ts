@@ -8,7 +8,7 @@ export const MAX_SPLICES = 128
 
 /**
  * The maximum number of lane ends in a process. Each lane has a visitor with frequent requests, and a connection to
- * an app. If exceeded, requests stay on the main thread. Measured by `benchmarks/speed.ts --only t500`.
+ * an app. If exceeded, requests stay on the main thread. Measured by `benchmarks/suites/speed.ts --only t500`.
  */
 export const MAX_LANES = 1024
 

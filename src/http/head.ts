@@ -167,8 +167,7 @@ export class RequestHead {
 
 /**
  * Parses the head at `start`. Returns the index after it; 0 if it is incomplete; -1 if it is refused, as soon as the
- * bytes show it, with the reason in
- * `head.refusal`. Up to four empty lines before it are skipped.
+ * bytes show it, with the reason in `head.refusal`. Up to four empty lines before it are skipped.
  *
  * After a 0, call again with the same bytes and more after them, in the same array or another one; `start` is their
  * position there. Complete lines are not parsed again.

@@ -47,8 +47,7 @@ export class LooseHead {
 
   /**
    * Takes the complete lines of bytes[start, end), which begin with the bytes of the last call. Returns the size of
-   * the head; 0 if it is
-   * incomplete; -1 if it is refused.
+   * the head; 0 if it is incomplete; -1 if it is refused.
    */
   take(bytes: Uint8Array, start: number, end: number): number {
     for (;;) {

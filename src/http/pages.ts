@@ -117,7 +117,8 @@ const MAX_COUNTED_SECONDS = 120
 /** Makes the page of an error, for `errorAnswer`. */
 export const errorPage: ErrorPage = (code, options) => {
   const entry = ERRORS[code]
-  const { fault, meaning, action, status, retryable } = entry
+  const { fault, meaning, operator, status, retryable } = entry
+  const action = (fault === 'server' ? operator : undefined) ?? entry.action
   const [title, text] = WORDS[code] ?? FAULTS[fault]
   // A person does not see the header Retry-After, so the page says it.
   const [, given] = options.headers?.find(([name]) => name.toLowerCase() === 'retry-after') ?? []

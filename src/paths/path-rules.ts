@@ -118,8 +118,7 @@ export function isSurelyBelow(target: string, prefix: string): boolean {
 
 /**
  * Returns a function that checks whether a reading of a target is one of these paths. `*` at the end matches
- * anything; a slash there makes no difference. The function returns
- * `undefined` if there are too many readings.
+ * anything; a slash there makes no difference. The function returns `undefined` if there are too many readings.
  */
 export function pathMatcher(paths: readonly string[]): (target: string) => boolean | undefined {
   const patterns = paths.flatMap(path => {

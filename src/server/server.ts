@@ -55,8 +55,8 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
 
   /**
    * Makes a server. `installs` are the `Install`s of its parts, in the order in which requests pass their layers;
-   * `fixed` are
-   * `FixedBounds` that tests make small. Both are typed loosely, because the package does not export their types.
+   * `fixed` are `FixedBounds` that tests make small. Both are typed loosely, because the package does not export
+   * their types.
    */
   constructor(options: TunnelServerOptions = {}, installs: readonly object[] = [], fixed: object = {}) {
     super()
@@ -240,8 +240,8 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
   }
 
   /**
-   * The ACME challenge responses that all servers of the cluster share, for
-   * `AcmeCertificates`. `undefined` if the server is alone.
+   * The ACME challenge responses that all servers of the cluster share, for `AcmeCertificates`. `undefined` if the
+   * server is alone.
    */
   get sharedAnswers():
     | {

@@ -8,7 +8,7 @@ import { boundReceiving } from './receive-buffer.ts'
 /**
  * The size of a read that means a large transfer. Bun reads 512 KB at a time, and up to eleven times in a row from a
  * socket with more. With two such processes in a chain, small responses next to a download took 5 ms at the median;
- * since large transfers yield, 0.3 ms (`benchmarks/speed.ts --only beside`). A response of 256 KB comes in one read
+ * since large transfers yield, 0.3 ms (`benchmarks/suites/speed.ts --only beside`). A response of 256 KB comes in one read
  * and does not count: pauses and splices after it took a fifth of its time.
  */
 const BULK_READ_BYTES = 327_680

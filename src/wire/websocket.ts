@@ -51,8 +51,7 @@ export interface WebSocketParserOptions {
   readonly role: 'server' | 'client'
   /**
    * The maximum length of a text message in bytes, read with each of its frames. If exceeded: `failed` with 1009. 0
-   * refuses text with
-   * 1003.
+   * refuses text with 1003.
    */
   readonly maxTextBytes: number | (() => number)
 }

@@ -25,16 +25,16 @@ export type Environment = Readonly<Record<string, string | undefined>>
 
 interface AppSettings {
   readonly origin: Origin
-  /** The Host that the app gets. Default: that of its visitors. */
+  /** The Host header that the app gets. Default: the visitor's. */
   readonly hostHeader?: string | undefined
-  /** The options of this app for the parts of the server. */
+  /** The options of this app for the server's parts. */
   readonly wishes?: Wishes
 }
 
 /** A path and the origin for requests below it. */
 export interface RouteSettings extends AppSettings {
   readonly path: string
-  /** The given options, for parts. */
+  /** The options as the user gave them, for parts. */
   readonly options: RouteOptions
   /** The HTTP/2 that the route's app speaks. */
   readonly protocol?: 'h2c' | 'h2'

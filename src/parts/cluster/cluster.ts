@@ -37,7 +37,7 @@ import { Tables } from './tables.ts'
 const LOOK_AGAIN_MS = 100
 
 export class Cluster implements Servers {
-  /** The host names it for operators; the rest tells its starts, and servers of one host, apart. */
+  /** Contains the host name, for operators. The rest differs between starts, and between servers of one host. */
   readonly node: string = `${hostname()
     .split('.', 1)[0]
     ?.replace(/[^\w-]/g, '')}-${randomBytes(5).toString('hex')}`

@@ -23,7 +23,7 @@ export const installWebhooks: Install = () => ({
       throw optionInvalid(
         'verify (or a webhook of the guard) and protocol exclude each other: webhooks are HTTP/1.1.',
       )
-    // The server compares the path of the visitor, and the client that of the app: a rule for one would let the other pass.
+    // The server compares the visitor's path, and the client the app's: a rule for one would not hold for the other.
     const hasPrefix = [options ?? {}, ...routes.map(route => route.options)].some(hasOwnPaths)
     if (hasPrefix && (webhooks.length > 0 || options?.filter !== undefined))
       throw optionInvalid(

@@ -141,8 +141,7 @@ export interface Part {
   enter?(arrival: Arrival): Route | undefined
   /**
    * Takes a request for a name whose client is away. `token` is the id of the token that holds the name, `''` if it
-   * has none, and
-   * `undefined` if no client holds it. Returns `undefined` if the part does not take the request.
+   * has none, and `undefined` if no client holds it. Returns `undefined` if the part does not take the request.
    */
   kept?(name: string, token: string | undefined, head: RequestHead, address: string): Upstream | undefined
   /** Called when a client got the tunnel. */
@@ -165,7 +164,7 @@ export interface Part {
   readonly connecting?: Connecting
   /** Reaches apps that speak HTTP/2. Without such a part, tunnels to them are refused. */
   readonly appsOf?: (terms: AppsTerms) => StreamsApps
-  /** Puts the part in front of the upstream of an app, as its client wishes. */
+  /** Wraps the upstream of an app in the part's own, as the app's client asked. */
   before?(upstream: TunnelUpstream, wishes: Wishes): TunnelUpstream
   /** The URL on which the part listens. `undefined` if it does not listen, or not yet. */
   readonly url?: string | undefined

@@ -164,8 +164,7 @@ export class HttpConnection
 
   /**
    * Called when the server stops: the next response is the last on this connection. A connection that waits for a
-   * request closes after
-   * `drainIdleMs`; one that is lent to a lane is returned first.
+   * request closes after `drainIdleMs`; one that is lent to a lane is returned first.
    */
   drain(): void {
     if (this.#phase === 'head' && !this.input.isQueued) this.#idle.drain()

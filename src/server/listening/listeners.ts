@@ -21,7 +21,7 @@ import type { Tunnel } from '../tunnels/tunnel.ts'
 import { type AcceptVisitor, acceptThrough, entranceOf } from './entrances.ts'
 import type { TlsTermination } from './termination.ts'
 
-/** The number of further ports of the system's choice that a server tries when a part cannot have the number of the first. */
+/** The maximum number of further ports to try if a part cannot open the number that the system chose. */
 const PORT_TRIES = 10
 
 export class Listeners {
@@ -259,7 +259,10 @@ export class Listeners {
     this.#context.inheritance = new Inheritance(this.#context)
   }
 
-  /** `openMain` opens the server's port again: another program may have the UDP port with the number that the system chose. */
+  /**
+   * Opens the listeners. `openMain` opens the server's port again, with another number: another program may have the
+   * UDP port with the number that the system chose.
+   */
   async #openDoors(settings: ServerSettings, openMain: () => Listening, triesLeft: number): Promise<void> {
     const context = this.#context
     const { port } = this

@@ -1,17 +1,17 @@
 // What optional features cost, each alone and those of an operator together; the inspector with every kind of load.
-// `bun benchmarks/features.ts`
+// `bun benchmarks/index.ts features`
 
-import { Redis } from '../test/support/redis.ts'
-import { get, post, SMALL } from './load/traffic.ts'
-import { COLUMNS, loadRow } from './measure/load-rows.ts'
-import { column } from './measure/result.ts'
-import { measure, type Row } from './measure/rounds.ts'
-import { conclude, options, unlessQuick } from './measure/suite.ts'
-import { summary } from './measure/summary.ts'
-import { FEATURES } from './ours/features.ts'
-import { ALL, choose } from './peers/list.ts'
-import { ours, oursLibrary } from './peers/ours.ts'
-import type { Peer } from './peers/peer.ts'
+import { Redis } from '../../test/support/redis.ts'
+import { get, post, SMALL } from '../load/traffic.ts'
+import { COLUMNS, loadRow } from '../measure/load-rows.ts'
+import { column } from '../measure/result.ts'
+import { measure, type Row } from '../measure/rounds.ts'
+import { conclude, options, unlessQuick } from '../measure/suite.ts'
+import { summary } from '../measure/summary.ts'
+import { FEATURES } from '../ours/features.ts'
+import { ALL, choose } from '../peers/list.ts'
+import { ours, oursLibrary } from '../peers/ours.ts'
+import type { Peer } from '../peers/peer.ts'
 
 const PEAK = column('peakMb', 'peak, both ends', 'MB', 'lower')
 const redis = Bun.which('redis-server') === null ? undefined : await Redis.start('redis-server')

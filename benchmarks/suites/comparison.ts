@@ -1,27 +1,28 @@
-// The programs that are installed, side by side, and how others do what our functions do. `bun benchmarks/comparison.ts`
+// The programs that are installed, side by side, and how others do what our functions do. `bun benchmarks/index.ts comparison`
 //
 // Each tool is found by its version command. Those that one can host oneself are started with their own server on loopback
 // and measured; hosted ones are named and not started, because an account or the internet would be what is measured. The
 // tables in nanoseconds have stand-ins in JavaScript for how others do it, not their programs.
 
-import { TunnelClient } from '../src/index.ts'
-import { generateId, generateSubdomain, isValidSubdomain } from '../src/names.ts'
-import { encodeRequest, parseServerMessage } from '../src/parts/json-wire/json.ts'
-import { DATA } from '../src/wire/frame.ts'
-import type { Exchange } from './load/load.ts'
-import { get, JSON_LIST, post } from './load/traffic.ts'
-import { COLUMNS, loadRow } from './measure/load-rows.ts'
-import { bench, group, inTurn, keep, runSuite } from './measure/mitata.ts'
-import { answering } from './measure/ports.ts'
-import { column, type ResultRow, type Table } from './measure/result.ts'
-import { measure, type Row } from './measure/rounds.ts'
-import { isQuick, options, printTable } from './measure/suite.ts'
-import { JSON_REQUEST, REQUEST, REQUEST_BYTES, REQUEST_JSON, RESPONSE, writeFrame } from './messages.ts'
-import { detectBinary } from './peers/binary.ts'
-import { direct } from './peers/floors.ts'
-import { sish } from './peers/http.ts'
-import { choose, OURS } from './peers/list.ts'
-import { bore, chisel, frpStock, ratholeStock, wstunnel } from './peers/tcp.ts'
+import { TunnelClient } from '../../src/index.ts'
+import { generateId, generateSubdomain, isValidSubdomain } from '../../src/names.ts'
+import { encodeRequest, parseServerMessage } from '../../src/parts/json-wire/json.ts'
+import { DATA } from '../../src/wire/frame.ts'
+import { type Exchange, run } from '../load/load.ts'
+import { get, JSON_LIST, post } from '../load/traffic.ts'
+import { COLUMNS, loadRow } from '../measure/load-rows.ts'
+import { bench, group, inTurn, keep, runSuite } from '../measure/mitata.ts'
+import { answering } from '../measure/ports.ts'
+import { column, type ResultRow, type Table } from '../measure/result.ts'
+import { measure, type Row } from '../measure/rounds.ts'
+import { isQuick, options, printTable, unlessQuick } from '../measure/suite.ts'
+import { JSON_REQUEST, REQUEST, REQUEST_BYTES, REQUEST_JSON, RESPONSE, writeFrame } from '../messages.ts'
+import { detectBinary } from '../peers/binary.ts'
+import { direct } from '../peers/floors.ts'
+import { sish } from '../peers/http.ts'
+import { choose, OURS } from '../peers/list.ts'
+import type { Peer } from '../peers/peer.ts'
+import { bore, chisel, frpStock, ratholeStock, wstunnel } from '../peers/tcp.ts'
 
 const HOSTED = 'installed; hosted, so it is not started'
 const TOOLS = [
@@ -52,9 +53,11 @@ async function detected(): Promise<Table> {
   }
 }
 
+const hasNoProcess = (peer: Peer): string | undefined => (peer === direct ? 'has no processes' : undefined)
 const STARTUP: Row = {
   id: 'startup',
   title: 'Startup Time',
+  excludes: hasNoProcess,
   columns: [
     column('ready', 'until the tunnel is ready', 'ms', 'lower'),
     column('server', 'server', 'ms', 'lower'),
@@ -66,6 +69,7 @@ const STARTUP: Row = {
 const ESTABLISHMENT: Row = {
   id: 'establishment',
   title: 'Connection Establishment: the client ends, starts, connects and registers',
+  excludes: hasNoProcess,
   columns: [column('ms', 'until a request is answered', 'ms', 'lower')],
   fresh: true,
   async take({ tunnel }) {
@@ -77,6 +81,7 @@ const ESTABLISHMENT: Row = {
     return { ms: performance.now() - began }
   },
 }
+const POST_1K = post(1024, 'bun')
 const PLAIN = { ...get('', 'bun'), answer: Buffer.from('OK') }
 const forwarded = (id: string, title: string, exchange: Exchange, connections: number): Row =>
   loadRow({ id, title, columns: COLUMNS.latency, exchanges: [exchange], connections, path: 'ordinary' })
@@ -85,7 +90,7 @@ const ROWS: readonly Row[] = [
   ESTABLISHMENT,
   forwarded('forward', 'Request Forwarding: GET / (plain text "OK")', PLAIN, 1),
   forwarded('forwardJson', 'Request Forwarding: GET /json (10-item array)', JSON_LIST, 1),
-  forwarded('forwardPost', 'Request Forwarding: POST 1 KB body', post(1024, 'bun'), 1),
+  forwarded('forwardPost', 'Request Forwarding: POST 1 KB body', POST_1K, 1),
   ...[1, 10, 25].map(count =>
     forwarded(
       `concurrent${count}`,
@@ -112,6 +117,12 @@ const programs = await measure(
       origins: ['bun'],
       peers: choose(PROGRAMS, { names: options.peers, quick: isQuick, known: PROGRAMS }),
       rows: ROWS,
+      warmUp: ({ tunnel: { endpoints } }) =>
+        run(endpoints, {
+          exchanges: [PLAIN, JSON_LIST, POST_1K],
+          connections: 4,
+          seconds: unlessQuick(1.5, 0.1),
+        }),
     },
   ],
   [...STAND_INS, 'Allocation Pressure'],

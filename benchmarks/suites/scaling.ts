@@ -1,23 +1,23 @@
-// More than one server, more than one core: `bun benchmarks/scaling.ts [--rounds 5] [--only small] [--peers one,two-other]`.
+// More than one server, more than one core: `bun benchmarks/index.ts scaling [--rounds 5] [--only small] [--peers one,two-other]`.
 //
 // The same six tunnels (HTTP and TCP) at one server, at two and at three of a cluster (with a Redis), and at one with `--workers`; visitors come to the
 // server that has the client, or to the next one, which sends them on. All of it shares the cores of this machine, as do the load
 // generator and the app: what a request costs in processor time says what more machines would give.
 
 import { join } from 'node:path'
-import type { Exchange } from './load/load.ts'
-import { type LoadResult, run } from './load/load.ts'
-import { get, SMALL } from './load/traffic.ts'
-import { COLUMNS, observe } from './measure/load-rows.ts'
-import { freePort } from './measure/ports.ts'
-import { withDescendants } from './measure/proc.ts'
-import { measure, type Row, type Scene } from './measure/rounds.ts'
-import { conclude, isQuick, options, refuse, say, seconds, unlessQuick } from './measure/suite.ts'
-import { summary } from './measure/summary.ts'
-import { endpoint, type Peer, type Program } from './peers/peer.ts'
+import type { Exchange } from '../load/load.ts'
+import { type LoadResult, run } from '../load/load.ts'
+import { get, SMALL } from '../load/traffic.ts'
+import { COLUMNS, observe } from '../measure/load-rows.ts'
+import { freePort } from '../measure/ports.ts'
+import { withDescendants } from '../measure/proc.ts'
+import { measure, type Row, type Scene } from '../measure/rounds.ts'
+import { conclude, isQuick, options, refuse, say, seconds, unlessQuick } from '../measure/suite.ts'
+import { summary } from '../measure/summary.ts'
+import { endpoint, type Peer, type Program } from '../peers/peer.ts'
 
-const PROGRAM = join(import.meta.dir, '../bin/localtunnels.ts')
-const CROWD = join(import.meta.dir, 'ours/crowd.ts')
+const PROGRAM = join(import.meta.dir, '../../bin/localtunnels.ts')
+const CROWD = join(import.meta.dir, '../ours/crowd.ts')
 const TUNNELS = 6
 const WARM_SECONDS = 2
 /** Of the TCP tunnels, below those that the system gives to connections. */

@@ -1,14 +1,14 @@
-// How fast ordinary work goes through every tunnel: `bun benchmarks/speed.ts [--only t50] [--peers ours,rathole]`.
+// How fast ordinary work goes through every tunnel: `bun benchmarks/index.ts speed [--only t50] [--peers ours,rathole]`.
 //
 //   bun benchmarks/peers/install.ts     once: builds the peers
-//   bun benchmarks/speed.ts --peers ours,ours-off,ours-cli,ours-cli-off,rathole,bore,frp,nginx-tls,direct
+//   bun benchmarks/index.ts speed --peers ours,ours-off,ours-cli,ours-cli-off,rathole,bore,frp,nginx-tls,direct
 //                                       the library and the command line, accelerator on and off
 //
 // A row is data: its requests, how many visitors at a time, its figures. One row alone takes about a minute with all
 // tunnels, and seconds with two.
 
-import { h2load } from './load/h2load.ts'
-import { keepBusy, type Load, run } from './load/load.ts'
+import { h2load } from '../load/h2load.ts'
+import { keepBusy, type Load, run } from '../load/load.ts'
 import {
   BROWSER,
   CHUNKED,
@@ -22,19 +22,19 @@ import {
   SITE,
   SMALL,
   WEBSOCKET,
-} from './load/traffic.ts'
-import { watchedGet } from './load/watched.ts'
-import { launch } from './measure/children.ts'
-import { COLUMNS, type LoadRow, loadRow, observe } from './measure/load-rows.ts'
-import { cpuSeconds, peakBytes } from './measure/proc.ts'
-import { column, type Path } from './measure/result.ts'
-import { type Figures, measure, type Row, type Scene, type Stage } from './measure/rounds.ts'
-import { conclude, isQuick, options, seconds, unlessQuick } from './measure/suite.ts'
-import { summary } from './measure/summary.ts'
-import { FILE_SIZES, fileBytes } from './origin/files.ts'
-import { scratch } from './peers/binary.ts'
-import { behindNginx, caddyTls, carrierBehindNginx, direct, nginxHop, nginxTls } from './peers/floors.ts'
-import { ACCELERATOR_OFF, ALL, choose, FLOORS, HTTP_PEERS, OURS } from './peers/list.ts'
+} from '../load/traffic.ts'
+import { watchedGet } from '../load/watched.ts'
+import { launch } from '../measure/children.ts'
+import { COLUMNS, type LoadRow, loadRow, observe } from '../measure/load-rows.ts'
+import { cpuSeconds, forgetPeak, peakBytes } from '../measure/proc.ts'
+import { column, type Path } from '../measure/result.ts'
+import { type Figures, measure, type Row, type Scene, type Stage } from '../measure/rounds.ts'
+import { conclude, isQuick, options, seconds, unlessQuick } from '../measure/suite.ts'
+import { summary } from '../measure/summary.ts'
+import { FILE_SIZES, fileBytes } from '../origin/files.ts'
+import { scratch } from '../peers/binary.ts'
+import { behindNginx, caddyTls, carrierBehindNginx, direct, nginxHop, nginxTls } from '../peers/floors.ts'
+import { ACCELERATOR_OFF, ALL, choose, FLOORS, HTTP_PEERS, OURS } from '../peers/list.ts'
 import {
   type OursOptions,
   ours,
@@ -44,9 +44,9 @@ import {
   oursLibrary,
   oursTerminal,
   oursTls,
-} from './peers/ours.ts'
-import type { Peer } from './peers/peer.ts'
-import { bore, frpBest, frpMux, frpStock, ratholeBest, ratholeTls } from './peers/tcp.ts'
+} from '../peers/ours.ts'
+import type { Peer } from '../peers/peer.ts'
+import { bore, frpBest, frpMux, frpStock, ratholeBest, ratholeTls } from '../peers/tcp.ts'
 
 const MB = 1_048_576
 /** The JSON wire collects an answer whole, and refuses larger ones: that is documented and no failure. */
@@ -71,6 +71,8 @@ const small = (id: string, connections: number, more: Partial<LoadRow> = {}): Ro
 const titleOf = (file: string): string => file.replace('k', ' KB').replace('m', ' MB')
 const sized = (id: string, file: string, connections = 10, what = 'GET'): Row =>
   row(id, `${what} ${titleOf(file)}, ${connections} connections`, [get(file)], connections, COLUMNS.sized)
+/** With `--minutes` without p99.9. */
+const SAMPLES_AT_4_000 = options.minutes === undefined ? 10_500 : 4_800
 const fixed = (rate: number, connections: number, more: Partial<Load> = {}): Row =>
   row(
     `r${rate}`,
@@ -82,7 +84,7 @@ const fixed = (rate: number, connections: number, more: Partial<Load> = {}): Row
     {
       more: {
         rate,
-        seconds: Math.max(seconds, unlessQuick((rate < 4_000 ? 1_200 : 10_500) / rate, 0.2)),
+        seconds: Math.max(seconds, unlessQuick((rate < 4_000 ? 1_200 : SAMPLES_AT_4_000) / rate, 0.2)),
         ...more,
       },
     },
@@ -106,7 +108,7 @@ const FURTHER: readonly Row[] = [
   row('new10', 'A new connection for every request, 10 at a time', SMALL, 10, COLUMNS.rate, {
     more: { reconnect: true },
   }),
-  { ...fixed(1, 1, { seconds: unlessQuick(options.minutes === undefined ? 10 : 3, 1) }), atMost: 1 },
+  { ...fixed(1, 1, { seconds: unlessQuick(options.minutes === undefined ? 10 : 2, 1) }), atMost: 1 },
   small('t500', 500),
   small('t1000', 1_000),
   fixed(400, 4),
@@ -277,7 +279,7 @@ const TLS: readonly Row[] = [
   row('tls10', 'Visitors by TLS, 20 B, 10 connections', SMALL, 10),
   row('tls100', 'Visitors by TLS, 20 B, 100 connections', SMALL, 100),
   row('tlssite', 'Visitors by TLS, a site, 50 connections', SITE, 50),
-  ...lengths('tls', 'Visitors by TLS,', ['16k', '64k', '1m']).map(inFewRounds),
+  ...lengths('tls', 'Visitors by TLS,', ['16k', '64k', '1m']),
 ]
 /** The ordinary path while one loop for each core never waits. */
 const BUSY: readonly Row[] = [
@@ -286,7 +288,7 @@ const BUSY: readonly Row[] = [
 ].map(one => ({
   ...one,
   // Its processes wait for a core, too.
-  lasts: 2,
+  lasts: seconds + 0.4,
   title: `${one.title}, beside one busy loop per core`,
   take: async (scene: Scene) => {
     const loops = Array.from({ length: navigator.hardwareConcurrency }, () =>
@@ -345,7 +347,7 @@ const STAGES: readonly (Stage & { readonly isWhole?: boolean })[] = [
     warmUp,
     isWhole: options.minutes !== undefined,
   },
-  { origins: ['files', 'sink'], peers: best, rows: [...CLASSIC, ...FURTHER.map(inFewRounds)], warmUp },
+  { origins: ['files', 'sink', 'split'], peers: best, rows: [...CLASSIC, ...FURTHER, ...REAL], warmUp },
   {
     origins: ['files'],
     peers: [
@@ -359,7 +361,6 @@ const STAGES: readonly (Stage & { readonly isWhole?: boolean })[] = [
     rows: TLS,
     warmUp,
   },
-  { origins: ['files', 'sink', 'split'], peers: best, rows: REAL, warmUp },
   {
     // With a tunnel of ports, the visitor has to ask again.
     origins: ['sink'],
@@ -368,17 +369,17 @@ const STAGES: readonly (Stage & { readonly isWhole?: boolean })[] = [
       row('retries', 'An app that closes every tenth connection without a word', CLOSING, 50, COLUMNS.rate, {
         path: 'ordinary',
       }),
-    ].map(inFewRounds),
+    ],
     isWhole: true,
   },
   {
     origins: ['files'],
     peers: ordinary,
-    rows: [...lengths('len', 'The ordinary path, GET', LENGTHS, 'ordinary'), ...BUSY].map(inFewRounds),
+    rows: [...lengths('len', 'The ordinary path, GET', LENGTHS, 'ordinary'), ...BUSY],
     warmUp,
   },
-  { origins: ['node', 'go', 'bun'], peers: best, rows: APPS.map(inFewRounds), warmUp: warmApps },
-  { origins: ['files', 'sink'], peers: fast, rows: COLD.map(inFewRounds) },
+  { origins: ['node', 'go', 'bun'], peers: best, rows: APPS, warmUp: warmApps },
+  { origins: ['files', 'sink'], peers: fast, rows: COLD },
   {
     origins: ['files'],
     peers: https,
@@ -448,10 +449,6 @@ const STAGES: readonly (Stage & { readonly isWhole?: boolean })[] = [
   { origins: ['files'], peers: fast, rows: Bun.which('strace') === null ? [] : [SYSTEM_CALLS] },
 ]
 
-function inFewRounds(one: Row): Row {
-  return { ...one, atMost: Math.min(3, one.atMost ?? 3) }
-}
-
 /** Rows of which a smoke run has one of each kind. */
 const SMOKE_ROWS =
   't1 t50 64k10 r1000 up beside first10m post10 two retries node websocket events echo1k apph2 t1cold tls50 carriertls handshakes services syscalls'.split(
@@ -489,11 +486,12 @@ function chosen({
   const names = isWhole && options.peers?.includes('ours') ? undefined : options.peers
   return choose(peers, { names, quick: isQuick && peers.length > MANY, known })
 }
-/** A tunnel serves for days. Few visitors may go another way than many. */
-async function warmUp({ tunnel }: Scene): Promise<void> {
+/** A tunnel serves for days, and its runtime compiles for 80,000 requests. Few visitors may go another way than many, and bodies another than heads. */
+async function warmUp({ tunnel: { endpoints } }: Scene): Promise<void> {
   const lasts = unlessQuick(options.minutes === undefined ? 1.5 : 0.7, 0.1)
-  for (const connections of [50, 4])
-    await run(tunnel.endpoints, { exchanges: SMALL, connections, seconds: lasts })
+  await run(endpoints, { exchanges: SMALL, connections: 50, seconds: lasts })
+  for (const exchanges of [SMALL, [get('16k')], ...(endpoints.sink ? [POSTS] : [])])
+    await run(endpoints, { exchanges, connections: 4, seconds: lasts / 2 })
 }
 
 /** The apps are compiled as they run, too: the first tunnel must not pay for all. */
@@ -538,6 +536,7 @@ function watched(id: string, title: string, file: string, pauseMs: number): Row 
     excludes: file === '100m' ? notJson : () => undefined,
     async take({ tunnel }) {
       const { server, client } = tunnel.processes
+      forgetPeak([...server, ...client])
       const { status, firstByteMs, totalMs, bytes, isRight } = await watchedGet(
         tunnel.endpoints.files!,
         `/${file}`,

@@ -1,4 +1,4 @@
-// Micro-benchmarks of the pure functions on the tunnel's way: `bun benchmarks/utils.ts`.
+// Micro-benchmarks of the pure functions on the tunnel's way: `bun benchmarks/index.ts utils`.
 
 import {
   calculateBackoff,
@@ -9,17 +9,17 @@ import {
   isValidPort,
   isValidSubdomain,
   parseHost,
-} from '../src/names.ts'
+} from '../../src/names.ts'
 import {
   encodeReady,
   encodeRequest,
   encodeResponse,
   parseClientMessage as parseJsonClient,
   parseServerMessage as parseJsonServer,
-} from '../src/parts/json-wire/json.ts'
-import { encodeControl, parseClientMessage } from '../src/wire/control.ts'
-import { DATA, FrameDecoder, PING as PING_FRAME } from '../src/wire/frame.ts'
-import { bench, group, inTurn, keep, runSuite } from './measure/mitata.ts'
+} from '../../src/parts/json-wire/json.ts'
+import { encodeControl, parseClientMessage } from '../../src/wire/control.ts'
+import { DATA, FrameDecoder, PING as PING_FRAME } from '../../src/wire/frame.ts'
+import { bench, group, inTurn, keep, runSuite } from '../measure/mitata.ts'
 import {
   JSON_ANSWER,
   JSON_REQUEST,
@@ -31,7 +31,7 @@ import {
   RESPONSE_BYTES,
   RESPONSE_JSON,
   writeFrame,
-} from './messages.ts'
+} from '../messages.ts'
 
 group('ID Generation', () => {
   bench('generateId(8)', () => keep(generateId(8)))

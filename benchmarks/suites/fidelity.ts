@@ -1,19 +1,19 @@
-// A conformance suite through every tunnel: `bun benchmarks/fidelity.ts [--peers ours,frp] [--only path,hints]`.
+// A conformance suite through every tunnel: `bun benchmarks/index.ts fidelity [--peers ours,frp] [--only path,hints]`.
 //
 // Each check has a source, and runs three times: it passes when all three did. Tunnels of ports are not asked what only
 // one that reads HTTP can do. Exits with 1 when ours failed one that is not a known gap of its wire.
 
-import { CHECKS, type Check } from './fidelity/checks.ts'
-import { Scene, ScriptedApp } from './fidelity/scene.ts'
-import { interrupted } from './measure/children.ts'
-import { column, type ResultRow, type Table } from './measure/result.ts'
-import { reasonOf } from './measure/samples.ts'
-import { conclude, fault, isQuick, options, refuse, say } from './measure/suite.ts'
-import { table } from './measure/table.ts'
-import { ALL, choose } from './peers/list.ts'
-import { oursJson } from './peers/ours.ts'
-import type { Peer } from './peers/peer.ts'
-import { startTunnel } from './peers/start.ts'
+import { CHECKS, type Check } from '../fidelity/checks.ts'
+import { Scene, ScriptedApp } from '../fidelity/scene.ts'
+import { interrupted } from '../measure/children.ts'
+import { column, type ResultRow, type Table } from '../measure/result.ts'
+import { reasonOf } from '../measure/samples.ts'
+import { conclude, fault, isQuick, options, refuse, say } from '../measure/suite.ts'
+import { table } from '../measure/table.ts'
+import { ALL, choose } from '../peers/list.ts'
+import { oursJson } from '../peers/ours.ts'
+import type { Peer } from '../peers/peer.ts'
+import { startTunnel } from '../peers/start.ts'
 
 const TIMES = isQuick || options.minutes !== undefined ? 1 : 3
 

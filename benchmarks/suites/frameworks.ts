@@ -1,22 +1,22 @@
-// The same sample app on the web frameworks people use, direct and through the tunnel. `bun benchmarks/frameworks.ts`
+// The same sample app on the web frameworks people use, direct and through the tunnel. `bun benchmarks/index.ts frameworks`
 //
 // The app: two global middlewares that change the request, an empty GET /favicon.ico, GET /users/:id answering
 // `User: {id}`. The first run installs the frameworks into benchmarks/frameworks/node_modules.
 
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
-import { interrupted, launch } from './measure/children.ts'
-import { COLUMNS, loadRow } from './measure/load-rows.ts'
-import type { Table } from './measure/result.ts'
-import { measure, type Row, type Scene } from './measure/rounds.ts'
-import { reasonOf } from './measure/samples.ts'
-import { conclude, isQuick, options, refuse, say, unlessQuick } from './measure/suite.ts'
-import { direct } from './peers/floors.ts'
-import { choose } from './peers/list.ts'
-import { oursCli, oursJson, oursLibrary } from './peers/ours.ts'
-import { ratholeBest } from './peers/tcp.ts'
+import { interrupted, launch } from '../measure/children.ts'
+import { COLUMNS, loadRow } from '../measure/load-rows.ts'
+import type { Table } from '../measure/result.ts'
+import { measure, type Row, type Scene } from '../measure/rounds.ts'
+import { reasonOf } from '../measure/samples.ts'
+import { conclude, isQuick, options, refuse, say, unlessQuick } from '../measure/suite.ts'
+import { direct } from '../peers/floors.ts'
+import { choose } from '../peers/list.ts'
+import { oursCli, oursJson, oursLibrary } from '../peers/ours.ts'
+import { ratholeBest } from '../peers/tcp.ts'
 
-const FOLDER = join(import.meta.dir, 'frameworks')
+const FOLDER = join(import.meta.dir, '../frameworks')
 
 const APPS = [
   ['@tinyhttp/app (w/o exts)', '@tinyhttp/app', 'node', 'tinyhttp.mjs', 'bare'],

@@ -1,7 +1,7 @@
-// Requests through a live server and client against the same requests without them: `bun benchmarks/throughput.ts`.
+// Requests through a live server and client against the same requests without them: `bun benchmarks/index.ts throughput`.
 
-import { concurrent, exchange, startLive, titled, WIRES } from './live.ts'
-import { bench, group, runSuite } from './measure/mitata.ts'
+import { concurrent, exchange, startLive, titled, WIRES } from '../live.ts'
+import { bench, group, runSuite } from '../measure/mitata.ts'
 
 const live = await startLive()
 const { direct, streams, json } = live

@@ -1,18 +1,18 @@
 // Three rows by our load generator and, right behind it, by wrk and by vegeta: whether the figures are those of the
-// generator. `bun benchmarks/generators.ts`, once for each release.
+// generator. `bun benchmarks/index.ts generators`, once for each release.
 
-import { run } from './load/load.ts'
-import { get, post, SMALL } from './load/traffic.ts'
-import { finish } from './measure/children.ts'
-import { column } from './measure/result.ts'
-import { type Figures, measure, type Row, type Scene } from './measure/rounds.ts'
-import { conclude, isQuick, options, say, unlessQuick } from './measure/suite.ts'
-import { binary, scratch } from './peers/binary.ts'
-import { direct } from './peers/floors.ts'
-import { choose, OURS } from './peers/list.ts'
-import { oursLibrary as ours } from './peers/ours.ts'
-import type { Endpoint } from './peers/peer.ts'
-import { frpBest, ratholeBest } from './peers/tcp.ts'
+import { run } from '../load/load.ts'
+import { get, post, SMALL } from '../load/traffic.ts'
+import { finish } from '../measure/children.ts'
+import { column } from '../measure/result.ts'
+import { type Figures, measure, type Row, type Scene } from '../measure/rounds.ts'
+import { conclude, isQuick, options, say, unlessQuick } from '../measure/suite.ts'
+import { binary, scratch } from '../peers/binary.ts'
+import { direct } from '../peers/floors.ts'
+import { choose, OURS } from '../peers/list.ts'
+import { oursLibrary as ours } from '../peers/ours.ts'
+import type { Endpoint } from '../peers/peer.ts'
+import { frpBest, ratholeBest } from '../peers/tcp.ts'
 
 const SECONDS = unlessQuick(options.minutes === undefined ? 3 : 1, 1)
 const RATE = 4_000

@@ -1,19 +1,19 @@
-// Bytes and datagrams without HTTP: bitrates, round trips of 64 bytes, a database session. `bun benchmarks/raw.ts`
+// Bytes and datagrams without HTTP: bitrates, round trips of 64 bytes, a database session. `bun benchmarks/index.ts raw`
 
-import { datagramRoundTrips } from './load/datagram-trips.ts'
-import { hasIperf, iperf, startIperf } from './load/iperf.ts'
-import { type Load, run } from './load/load.ts'
-import { hasPostgres, startPostgres, transactions } from './load/postgres.ts'
-import { observe } from './measure/load-rows.ts'
-import { cpuSeconds } from './measure/proc.ts'
-import { column, type Table } from './measure/result.ts'
-import { type Figures, measure, type Row, type Scene } from './measure/rounds.ts'
-import { conclude, isQuick, options, say, unlessQuick } from './measure/suite.ts'
-import { summary } from './measure/summary.ts'
-import { direct } from './peers/floors.ts'
-import { choose } from './peers/list.ts'
-import { oursCliTcp, oursPrivate, oursTcp, oursUdp } from './peers/ours.ts'
-import { type Peer, RAW_ORIGIN } from './peers/peer.ts'
+import { datagramRoundTrips } from '../load/datagram-trips.ts'
+import { hasIperf, iperf, startIperf } from '../load/iperf.ts'
+import { type Load, run } from '../load/load.ts'
+import { hasPostgres, startPostgres, transactions } from '../load/postgres.ts'
+import { observe } from '../measure/load-rows.ts'
+import { cpuSeconds } from '../measure/proc.ts'
+import { column, type Table } from '../measure/result.ts'
+import { type Figures, measure, type Row, type Scene } from '../measure/rounds.ts'
+import { conclude, isQuick, options, say, unlessQuick } from '../measure/suite.ts'
+import { summary } from '../measure/summary.ts'
+import { direct } from '../peers/floors.ts'
+import { choose } from '../peers/list.ts'
+import { oursCliTcp, oursPrivate, oursTcp, oursUdp } from '../peers/ours.ts'
+import { type Peer, RAW_ORIGIN } from '../peers/peer.ts'
 import {
   bore,
   chisel,
@@ -23,7 +23,7 @@ import {
   pikoTcp,
   ratholeBest,
   withDatagrams,
-} from './peers/tcp.ts'
+} from '../peers/tcp.ts'
 
 const TUNNELS = [
   direct,
@@ -38,10 +38,8 @@ const TUNNELS = [
   pikoTcp,
   ferrotunnelTcp,
 ]
-const TRIPS = unlessQuick(10_000, 200)
+const TRIPS = unlessQuick(options.minutes === undefined ? 10_000 : 3_000, 200)
 const iperfSeconds = 1
-/** Rounds of what takes seconds. */
-const FEW = 3
 
 const cpu = column('cpuGb', 'CPU, both ends', 's a GB', 'lower')
 const gbit = column('gbit', 'received', 'Gbit/s', 'higher')
@@ -93,7 +91,6 @@ function bitrate(id: string, title: string, load: Parameters<typeof iperf>[2]): 
   return {
     id,
     title,
-    atMost: FEW,
     columns: load.udp ? [gbit, column('lost', 'lost', '%', 'lower'), cpu] : [gbit, cpu],
     async take(scene): Promise<Figures> {
       const { server, client } = scene.tunnel.processes
@@ -124,7 +121,6 @@ const DATABASE: Row = {
     column('tps', 'transactions', '/s', 'higher'),
     column('cpu', 'CPU, both ends', 'µs a transaction', 'lower'),
   ],
-  atMost: FEW,
   async take(scene) {
     const { server, client } = scene.tunnel.processes
     const pids = [...server, ...client]

@@ -1,7 +1,7 @@
-// How long one request takes through the tunnel, and how that spreads: `bun benchmarks/latency.ts`.
+// How long one request takes through the tunnel, and how that spreads: `bun benchmarks/index.ts latency`.
 
-import { concurrent, exchange, startLive } from './live.ts'
-import { bench, group, runSuite } from './measure/mitata.ts'
+import { concurrent, exchange, startLive } from '../live.ts'
+import { bench, group, runSuite } from '../measure/mitata.ts'
 
 const live = await startLive()
 const ALL = [

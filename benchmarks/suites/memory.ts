@@ -1,21 +1,21 @@
 // Resident memory idle, with held connections, under load and over many requests; start-up; pauses of the collector.
 //
-//   bun benchmarks/memory.ts
-//   LT_REQUESTS=10_000_000 LT_HOURS=6 bun benchmarks/memory.ts --only many --peers ours-cli --json FILE
+//   bun benchmarks/index.ts memory
+//   LT_REQUESTS=10_000_000 LT_HOURS=6 bun benchmarks/index.ts memory --only many --peers ours-cli --json FILE
 
-import { hold, run } from './load/load.ts'
-import { SMALL } from './load/traffic.ts'
-import { interrupted } from './measure/children.ts'
-import { forgetPeak, peakBytes, privateBytes, residentBytes } from './measure/proc.ts'
-import { column } from './measure/result.ts'
-import { type Figures, measure, type Row, type Scene } from './measure/rounds.ts'
-import { percentile } from './measure/samples.ts'
-import { conclude, isQuick, msLeft, options, seconds, unlessQuick } from './measure/suite.ts'
-import { summary } from './measure/summary.ts'
-import { ACCELERATOR_OFF, ALL, choose } from './peers/list.ts'
-import { oursBinary, oursLibrary } from './peers/ours.ts'
-import { packagedBinary, packagedCommand } from './peers/packaged.ts'
-import type { Peer } from './peers/peer.ts'
+import { hold, run } from '../load/load.ts'
+import { SMALL } from '../load/traffic.ts'
+import { interrupted } from '../measure/children.ts'
+import { forgetPeak, peakBytes, privateBytes, residentBytes } from '../measure/proc.ts'
+import { column } from '../measure/result.ts'
+import { type Figures, measure, type Row, type Scene } from '../measure/rounds.ts'
+import { percentile } from '../measure/samples.ts'
+import { conclude, isQuick, msLeft, options, seconds, unlessQuick } from '../measure/suite.ts'
+import { summary } from '../measure/summary.ts'
+import { ACCELERATOR_OFF, ALL, choose } from '../peers/list.ts'
+import { oursBinary, oursLibrary } from '../peers/ours.ts'
+import { packagedBinary, packagedCommand } from '../peers/packaged.ts'
+import type { Peer } from '../peers/peer.ts'
 
 /** How long memory is given to settle after the connections stand: what is freed at once does not count. */
 const SETTLE_MS = 300

@@ -1,16 +1,16 @@
-// Many tunnels on one server: registering them, requests beside them, what a message costs. `bun benchmarks/scalability.ts`.
+// Many tunnels on one server: registering them, requests beside them, what a message costs. `bun benchmarks/index.ts scalability`.
 
-import type { TunnelServer } from '../src/index.ts'
+import type { TunnelServer } from '../../src/index.ts'
 import {
   encodeReady,
   encodeRequest,
   encodeResponse,
   parseClientMessage,
   parseServerMessage,
-} from '../src/parts/json-wire/json.ts'
-import { DATA, FrameDecoder, PING as PING_FRAME } from '../src/wire/frame.ts'
-import { exchange, newClient, startServer, target, titled, together, WIRES, type Wire } from './live.ts'
-import { bench, group, inTurn, keep, runSuite } from './measure/mitata.ts'
+} from '../../src/parts/json-wire/json.ts'
+import { DATA, FrameDecoder, PING as PING_FRAME } from '../../src/wire/frame.ts'
+import { exchange, newClient, startServer, target, titled, together, WIRES, type Wire } from '../live.ts'
+import { bench, group, inTurn, keep, runSuite } from '../measure/mitata.ts'
 import {
   JSON_ANSWER,
   JSON_REQUEST,
@@ -22,8 +22,8 @@ import {
   RESPONSE_BYTES,
   RESPONSE_JSON,
   writeFrame,
-} from './messages.ts'
-import { startApp } from './origin/app.ts'
+} from '../messages.ts'
+import { startApp } from '../origin/app.ts'
 
 const app = startApp()
 const registry = await startServer()

@@ -1,21 +1,21 @@
 // What a fault costs: requests lost, requests answered wrongly, seconds until the tunnel works again.
-// `bun benchmarks/faults.ts [--only server-killed] [--peers ours,rathole] [--rounds 3]`
+// `bun benchmarks/index.ts faults [--only server-killed] [--peers ours,rathole] [--rounds 3]`
 //
 // Visitors ask at a constant rate; then an end is killed and started again, frozen, cut off, or runs out of descriptors.
 
 import { connect, createServer, type Server, type Socket } from 'node:net'
-import { hold, run } from './load/load.ts'
-import { SMALL } from './load/traffic.ts'
-import { finish } from './measure/children.ts'
-import { request } from './measure/ports.ts'
-import { openFiles } from './measure/proc.ts'
-import { column } from './measure/result.ts'
-import { type Figures, measure, type Row } from './measure/rounds.ts'
-import { conclude, fault as faultOfOurs, isQuick, options, unlessQuick } from './measure/suite.ts'
-import { summary } from './measure/summary.ts'
-import { FILE_SIZES, fileBytes } from './origin/files.ts'
-import { ALL, choose } from './peers/list.ts'
-import type { Endpoint, Tunnel } from './peers/peer.ts'
+import { hold, run } from '../load/load.ts'
+import { SMALL } from '../load/traffic.ts'
+import { finish } from '../measure/children.ts'
+import { request } from '../measure/ports.ts'
+import { openFiles } from '../measure/proc.ts'
+import { column } from '../measure/result.ts'
+import { type Figures, measure, type Row } from '../measure/rounds.ts'
+import { conclude, fault as faultOfOurs, isQuick, options, unlessQuick } from '../measure/suite.ts'
+import { summary } from '../measure/summary.ts'
+import { FILE_SIZES, fileBytes } from '../origin/files.ts'
+import { ALL, choose } from '../peers/list.ts'
+import type { Endpoint, Tunnel } from '../peers/peer.ts'
 
 /** One every 20 ms: a loss of a tenth of a second shows. */
 const EVERY_MS = 20

@@ -1,24 +1,24 @@
 // Every tunnel over a road of 100 Mbit/s: 100 ms there and back, with and without loss, 20 ms, and 1 ms.
-// `bun benchmarks/wan.ts [--rounds 3] [--seconds 5] [--peers ours,rathole]`, as root, on Linux.
+// `bun benchmarks/index.ts wan [--rounds 3] [--seconds 5] [--peers ours,rathole]`, as root, on Linux.
 //
 // Server and visitors stand at one end, client and app at the other. `direct` is a visitor that crosses the road to the
 // app without a tunnel.
 
-import { keepBusy, run } from './load/load.ts'
-import { get, post, SMALL } from './load/traffic.ts'
-import { COLUMNS, loadRow, observe } from './measure/load-rows.ts'
-import type { Table } from './measure/result.ts'
-import { measure, type Row } from './measure/rounds.ts'
-import { reasonOf } from './measure/samples.ts'
-import { conclude, isQuick, options, refuse, unlessQuick } from './measure/suite.ts'
-import { summary } from './measure/summary.ts'
-import { direct } from './peers/floors.ts'
-import { ferrotunnel, frpHttp, piko } from './peers/http.ts'
-import { choose } from './peers/list.ts'
-import { ours, oursCli, oursLibrary } from './peers/ours.ts'
-import { eachPort, endpoint, type Peer } from './peers/peer.ts'
-import { bore, chisel, frpBest, frpMux, ratholeBest } from './peers/tcp.ts'
-import { CLIENT_ADDRESS, Road } from './wan/road.ts'
+import { keepBusy, run } from '../load/load.ts'
+import { get, post, SMALL } from '../load/traffic.ts'
+import { COLUMNS, loadRow, observe } from '../measure/load-rows.ts'
+import type { Table } from '../measure/result.ts'
+import { measure, type Row } from '../measure/rounds.ts'
+import { reasonOf } from '../measure/samples.ts'
+import { conclude, isQuick, options, refuse, unlessQuick } from '../measure/suite.ts'
+import { summary } from '../measure/summary.ts'
+import { direct } from '../peers/floors.ts'
+import { ferrotunnel, frpHttp, piko } from '../peers/http.ts'
+import { choose } from '../peers/list.ts'
+import { ours, oursCli, oursLibrary } from '../peers/ours.ts'
+import { eachPort, endpoint, type Peer } from '../peers/peer.ts'
+import { bore, chisel, frpBest, frpMux, ratholeBest } from '../peers/tcp.ts'
+import { CLIENT_ADDRESS, Road } from '../wan/road.ts'
 
 if (process.getuid?.() !== 0) refuse('a slow road needs root: it is built of network namespaces')
 const ROADS = [

@@ -1,9 +1,9 @@
-// Server and client life: starting, connecting, registering, leaving. `bun benchmarks/connection.ts`.
+// Server and client life: starting, connecting, registering, leaving. `bun benchmarks/index.ts connection`.
 
-import type { TunnelClient } from '../src/index.ts'
-import { newClient, startServer, titled, WIRES, type Wire } from './live.ts'
-import { bench, group, keep, runSuite } from './measure/mitata.ts'
-import { startApp } from './origin/app.ts'
+import type { TunnelClient } from '../../src/index.ts'
+import { newClient, startServer, titled, WIRES, type Wire } from '../live.ts'
+import { bench, group, keep, runSuite } from '../measure/mitata.ts'
+import { startApp } from '../origin/app.ts'
 
 const app = startApp()
 const server = await startServer()
