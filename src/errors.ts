@@ -12,8 +12,10 @@ export interface ErrorEntry {
   readonly retryable?: boolean
   /** What happened, in one sentence. */
   readonly meaning: string
-  /** The next step, in one or two sentences. */
+  /** The next step of the reader, in one or two sentences. */
   readonly action: string
+  /** The operator's next step, for the log and `docs/errors.md`. Visitors do not see it. */
+  readonly operator?: string
 }
 
 const ROWS = {
@@ -30,14 +32,16 @@ const ROWS = {
     status: 431,
     fault: 'visitor',
     meaning: 'The request head has too many bytes or headers.',
-    action: 'Send smaller or fewer headers. The operator can raise maxHeadBytes and maxHeaderCount.',
+    action: 'Send smaller or fewer headers. In a browser, delete the cookies of this site.',
+    operator: 'Raise maxHeadBytes and maxHeaderCount.',
   },
   TARGET_TOO_LONG: {
     wire: 3,
     status: 414,
     fault: 'visitor',
     meaning: 'The request target is longer than the server accepts.',
-    action: 'Shorten the URL. The operator can raise maxTargetBytes.',
+    action: 'Shorten the URL.',
+    operator: 'Raise maxTargetBytes.',
   },
   REQUEST_TIMEOUT: {
     wire: 4,
@@ -45,7 +49,8 @@ const ROWS = {
     fault: 'visitor',
     retryable: true,
     meaning: 'The rest of the request did not arrive in time.',
-    action: 'Send it again without long pauses. The operator can raise headTimeoutMs.',
+    action: 'Send it again without long pauses.',
+    operator: 'Raise headTimeoutMs.',
   },
   VERSION_UNSUPPORTED: {
     wire: 5,
@@ -73,8 +78,8 @@ const ROWS = {
     status: 413,
     fault: 'visitor',
     meaning: 'The request body is larger than this tunnel can carry.',
-    action:
-      'Send a smaller body. The operator can raise maxBodyBytes. A client without --wire json has no limit of its own.',
+    action: 'Send a smaller body.',
+    operator: 'Raise maxBodyBytes. A client without --wire json has no limit of its own.',
   },
   VISITOR_STALLED: {
     wire: 8,
@@ -82,7 +87,8 @@ const ROWS = {
     fault: 'visitor',
     retryable: true,
     meaning: 'The visitor stopped reading the response.',
-    action: 'Send the request again, and read without long pauses. The operator can raise sendTimeoutMs.',
+    action: 'Send the request again, and read without long pauses.',
+    operator: 'Raise sendTimeoutMs.',
   },
   // Routing
   HOST_UNKNOWN: {
@@ -122,7 +128,8 @@ const ROWS = {
     fault: 'client',
     retryable: true,
     meaning: 'The tunnel or its client has too many open requests.',
-    action: 'Try again in a moment. The operator can raise maxStreams.',
+    action: 'Try again in a moment.',
+    operator: 'Raise maxStreams.',
   },
   SERVER_DRAINING: {
     wire: 15,
@@ -138,7 +145,8 @@ const ROWS = {
     fault: 'server',
     retryable: true,
     meaning: 'The server has reached its limit of visitor connections.',
-    action: 'Try again in a moment. The operator can raise maxVisitors or the descriptor limit (ulimit -n).',
+    action: 'Try again in a moment.',
+    operator: 'Raise maxVisitors or the descriptor limit (ulimit -n).',
   },
   ADDRESS_LIMIT: {
     wire: 116,
@@ -146,8 +154,8 @@ const ROWS = {
     fault: 'visitor',
     retryable: true,
     meaning: 'This address opens too many connections.',
-    action:
-      'Use one connection for several requests. The operator can raise maxAddressVisitors and maxAddressRate.',
+    action: 'Use one connection for several requests.',
+    operator: 'Raise maxAddressVisitors and maxAddressRate if this address has many visitors.',
   },
   DESCRIPTORS_SHORT: {
     wire: 117,
@@ -155,7 +163,8 @@ const ROWS = {
     fault: 'server',
     retryable: true,
     meaning: 'The server process has almost no free descriptors.',
-    action: 'Raise its limit (ulimit -n, LimitNOFILE=), or lower maxVisitors.',
+    action: 'Try again in a moment.',
+    operator: 'Raise its limit (ulimit -n, LimitNOFILE=), or lower maxVisitors.',
   },
   CLUSTER_UNREACHABLE: {
     wire: 230,
@@ -914,6 +923,23 @@ export class TunnelError extends Error {
   }
 }
 
+/** An option, a flag or a key that cannot be used. `detail` says why, and what to do. */
+export function optionInvalid(
+  detail: string,
+  options?: ConstructorParameters<typeof TunnelError>[2],
+): TunnelError {
+  return new TunnelError('OPTION_INVALID', detail, options)
+}
+
+/** The message of what was thrown, which may be no error. */
+export function messageOf(thrown: unknown): string {
+  return thrown instanceof Error ? thrown.message : String(thrown)
+}
+
+export function errorOf(thrown: unknown): Error {
+  return thrown instanceof Error ? thrown : new Error(String(thrown))
+}
+
 const byWire = new Map<number, ErrorCode>(
   Object.entries(ERRORS).map(([code, { wire }]) => [wire, code as ErrorCode]), // the entries have the keys of ERRORS
 )
@@ -936,5 +962,5 @@ const FILE_FAULTS: Readonly<Record<string, string>> = {
 /** Returns why a file cannot be read, in plain words. */
 export function whyUnreadable(error: unknown): string {
   const code = error instanceof Error && 'code' in error ? String(error.code) : ''
-  return FILE_FAULTS[code] ?? (error instanceof Error ? error.message : String(error))
+  return FILE_FAULTS[code] ?? messageOf(error)
 }

@@ -165,10 +165,9 @@ export interface Guard extends ForTunnels {
   /** The name of the guard, for messages. */
   readonly name: string
   /**
-   * The PEM text of authorities. Where this server ends TLS, handshakes for names of the guard's tunnels ask for a certificate
-   * of them. A visitor without a certificate also reaches `admit`. For one tunnel the first guard that has it counts.
-   * Default: visitors
-   * are not asked.
+   * The PEM text of authorities. Where this server ends TLS, handshakes for names of the guard's tunnels ask for a
+   * certificate of them. A visitor without a certificate also reaches `admit`. For one tunnel the first guard that
+   * has it counts. Default: visitors are not asked.
    */
   readonly clientCa?: string
   admit(visitor: Admittance): Verdict | Promise<Verdict>
@@ -260,7 +259,7 @@ export interface Outcome {
   readonly responseBytes: number
   /** The code of the failure or refusal. */
   readonly code?: ErrorCode
-  /** The details of the reason, from a guard; see `Refusal`. */
+  /** The details of the reason, from a guard, or of what was wrong with the response of the app. */
   readonly reason?: string
   /** The number of the client that served it, as in `localtunnels admin clients`. */
   readonly client?: number

@@ -72,7 +72,6 @@ export class SharedSlots {
     Atomics.store(this.#order, 0, 0)
   }
 
-  /** Called by the worker thread when bytes reached the other socket. */
   moved(slot: number, bytes: number): void {
     this.#numbers[NUMBERS * slot + MOVED] = bytes
     Atomics.store(this.#order, 0, 0)

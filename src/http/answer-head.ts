@@ -1,6 +1,6 @@
 // Parses heads of responses as strictly as those of requests, because their sender is not trusted. A tolerant reader
-// gives a head that
-// is not strict a second chance: `loose-head.ts` rewrites it as strict text, which the same parser reads.
+// gives a head that is not strict a second chance: `loose-head.ts` rewrites it as strict text, which the same parser
+// reads.
 
 import { CR, isForbiddenInValue, isLikeStatusLine, isOurVersion, LF, latin1, SP } from './characters.ts'
 import { Fields } from './fields.ts'

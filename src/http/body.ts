@@ -49,8 +49,8 @@ export type Payload = (bytes: Uint8Array, start: number, end: number) => void
 //   SIZE_START 5 SIZE ; EXT_START a EXT_NAME = EXT_VALUE_START b EXT_VALUE \r SIZE_LF \n DATA hello \r DATA_CR \n DATA_LF
 //   0 \r\n LINE Name NAME : VALUE \r VALUE_LF \n LINE \r LAST_LF \n
 //
-// Blanks may be around `;` and `=`: EXT_NAME_END behind a name, EXT_END behind the size or a value. A tolerant reader
-// has EXT_IGNORED in place of all of `; a = b`.
+// Blanks may be around `;` and `=`: EXT_NAME_END after a name, EXT_END after the size or a value. A tolerant reader is
+// in EXT_IGNORED for all of `; a = b`.
 const SIZE_START = 0
 const SIZE = 1
 const EXT_START = 2
@@ -340,7 +340,6 @@ export class BodyFramer {
     this.#gatheredBytes += end - start
   }
 
-  /** Passes the collected chunks to `payload`. */
   #handOut(bytes: Uint8Array): void {
     const [start, end, gathered, gatheredBytes] = [
       this.#firstStart,

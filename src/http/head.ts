@@ -70,7 +70,6 @@ export class RequestHead {
   /** The protocols to which the visitor offers to switch and that may be forwarded, in lower case. Empty for none. */
   upgrade = ''
   expectsContinue = false
-  /** The code of the refusal. */
   refusal: ErrorCode = 'BAD_REQUEST'
   /** The header lines after the first line, for forwarding. */
   readonly fields: Fields = new Fields()
@@ -168,8 +167,7 @@ export class RequestHead {
 
 /**
  * Parses the head at `start`. Returns the index after it; 0 if it is incomplete; -1 if it is refused, as soon as the
- * bytes show it, with the reason in
- * `head.refusal`. Up to four empty lines before it are skipped.
+ * bytes show it, with the reason in `head.refusal`. Up to four empty lines before it are skipped.
  *
  * After a 0, call again with the same bytes and more after them, in the same array or another one; `start` is their
  * position there. Complete lines are not parsed again.

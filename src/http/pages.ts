@@ -117,7 +117,8 @@ const MAX_COUNTED_SECONDS = 120
 /** Makes the page of an error, for `errorAnswer`. */
 export const errorPage: ErrorPage = (code, options) => {
   const entry = ERRORS[code]
-  const { fault, meaning, action, status, retryable } = entry
+  const { fault, meaning, operator, status, retryable } = entry
+  const action = (fault === 'server' ? operator : undefined) ?? entry.action
   const [title, text] = WORDS[code] ?? FAULTS[fault]
   // A person does not see the header Retry-After, so the page says it.
   const [, given] = options.headers?.find(([name]) => name.toLowerCase() === 'retry-after') ?? []
@@ -203,10 +204,8 @@ const LIGHT = ' class="light" d="M84 39V27a6.5 6.5 0 0 1 13 0v12z"'
 
 /** The footer of a page, and the operator's name above it. */
 export interface Frame {
-  /** The requested host. */
   readonly host: string
   readonly branding?: Branding | undefined
-  /** Status and code of an error. */
   readonly code?: string
   /** The text after our name. Default `, not the app`. */
   readonly who?: string

@@ -1,6 +1,6 @@
 // Finds the rule for a request's path, in whatever spelling the app accepts. Server and client use the same rules.
 
-import { TunnelError } from '../errors.ts'
+import { optionInvalid, type TunnelError } from '../errors.ts'
 import { asciiLowerCase } from '../http/characters.ts'
 import { hasOneReading, isPlain, readingsOf, unescapeLetters } from './path-readings.ts'
 
@@ -118,8 +118,7 @@ export function isSurelyBelow(target: string, prefix: string): boolean {
 
 /**
  * Returns a function that checks whether a reading of a target is one of these paths. `*` at the end matches
- * anything; a slash there makes no difference. The function returns
- * `undefined` if there are too many readings.
+ * anything; a slash there makes no difference. The function returns `undefined` if there are too many readings.
  */
 export function pathMatcher(paths: readonly string[]): (target: string) => boolean | undefined {
   const patterns = paths.flatMap(path => {
@@ -145,5 +144,5 @@ function withSlash(path: string): string {
 }
 
 function invalid(what: string): TunnelError {
-  return new TunnelError('OPTION_INVALID', `guard ${what}.`)
+  return optionInvalid(`guard ${what}.`)
 }

@@ -43,7 +43,6 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
   readonly #startupHold: StartupHold
   readonly #clientRegistry: ClientRegistry
   readonly #listeners: Listeners
-  /** The operations of this server that parts may call. */
   readonly #whole: WholeServer
   #stopWatchingWorkers: (() => void) | undefined
   #starting: Promise<void> | undefined
@@ -56,8 +55,8 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
 
   /**
    * Makes a server. `installs` are the `Install`s of its parts, in the order in which requests pass their layers;
-   * `fixed` are
-   * `FixedBounds` that tests make small. Both are typed loosely, because the package does not export their types.
+   * `fixed` are `FixedBounds` that tests make small. Both are typed loosely, because the package does not export
+   * their types.
    */
   constructor(options: TunnelServerOptions = {}, installs: readonly object[] = [], fixed: object = {}) {
     super()
@@ -241,8 +240,8 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
   }
 
   /**
-   * The ACME challenge responses that all servers of the cluster share, for
-   * `AcmeCertificates`. `undefined` if the server is alone.
+   * The ACME challenge responses that all servers of the cluster share, for `AcmeCertificates`. `undefined` if the
+   * server is alone.
    */
   get sharedAnswers():
     | {
@@ -280,7 +279,7 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
 
   protected override listenersChanged(event: keyof TunnelServerEvents): void {
     if (event !== 'request' && event !== 'requests') return
-    this.#exchanges.isHeard = this.hasListeners('request') || this.hasListeners('requests')
+    this.#context.isHeard = this.hasListeners('request') || this.hasListeners('requests')
     this.#context.tunnels.routesChanged()
   }
 
@@ -344,7 +343,6 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
     await this.#draining.untilEmpty()
     this.#visitors.letGo()
     this.#admission.stop()
-    this.#exchanges.flush()
     context.faults.flush()
     context.deadlines.stop()
     this.#stopWatchingWorkers?.()

@@ -38,7 +38,6 @@ export interface Source {
   readonly isRead: boolean
   /** Called before the next bytes of a large transfer, or those after `requestTurn`, are read. */
   spliceable(): void
-  /** Called when a handler threw. */
   failed(error: Error): void
 }
 
@@ -123,7 +122,6 @@ export class Reading {
     else setImmediate(() => this.turn())
   }
 
-  /** Called when the connection has its turn. */
   turn(): void {
     this.#isYielding = false
     if (this.#isPaused) return

@@ -45,7 +45,7 @@ export const dialNode: Dial = async (address, handler, signal) => {
   }
 }
 
-/** Makes a connection of a socket that came to a listener. */
+/** Wraps a socket that a listener accepted. */
 export function acceptNode(raw: NetSocket, accept: (socket: Socket) => SocketHandler): void {
   let handler: SocketHandler | undefined
   // The first event comes after this turn of the event loop.

@@ -2,12 +2,15 @@
 
 import { accelerator } from '../accelerator/door.ts'
 import type { Fault } from '../accelerator.ts'
-import { TunnelError } from '../errors.ts'
+import { ERRORS, TunnelError } from '../errors.ts'
 
 const CODES = { failed: 'WORKER_FAILED', scarce: 'DESCRIPTORS_SHORT' } as const
 
 /** Calls `failed` for every fault from now on. Returns the function that stops it. */
 export function watchWorkers(failed: (error: TunnelError) => void): () => void {
-  const report = ({ kind, detail, cause }: Fault) => failed(new TunnelError(CODES[kind], detail, { cause }))
+  const report = ({ kind, detail, cause }: Fault) => {
+    const code = CODES[kind]
+    failed(new TunnelError(code, detail, { cause, action: ERRORS[code].operator }))
+  }
   return accelerator?.watchFaults(report) ?? (() => {})
 }

@@ -60,7 +60,7 @@ export interface Register extends RegisterApp {
   readonly protocol?: 'h2c' | 'h2'
   /** The paths of an `http` tunnel whose webhooks the server stores while no client is connected. */
   readonly inbox?: InboxWish
-  /** Shares the name or port with other clients that ask for the same; says how visitors are spread. */
+  /** How visitors are spread over the clients that share the name or port. Without it, nothing is shared. */
   readonly pool?: Affinity
   /** The response for the visitor, with `all`. Absent: `first`. */
   readonly poolResponse?: PoolResponse

@@ -83,8 +83,7 @@ function isMapped(bytes: Uint8Array): boolean {
 
 /**
  * Returns an IPv4 address, also if it is IPv4-mapped, or the first 64 bits of an IPv6 address: a host that has one
- * address with these
- * 64 bits has all of them.
+ * address with these 64 bits has all of them.
  */
 export function networkOf(address: string): string {
   if (!address.includes(':')) return address

@@ -51,8 +51,7 @@ export interface WebSocketParserOptions {
   readonly role: 'server' | 'client'
   /**
    * The maximum length of a text message in bytes, read with each of its frames. If exceeded: `failed` with 1009. 0
-   * refuses text with
-   * 1003.
+   * refuses text with 1003.
    */
   readonly maxTextBytes: number | (() => number)
 }
@@ -361,7 +360,6 @@ class Collector {
 
 /** A text message in pieces, which are decoded at its end. One that is never completed costs only its bytes. */
 class TextCollector {
-  /** Bytes so far. */
   length = 0
   readonly #small = new Collector()
   #pieces: Uint8Array[] = []

@@ -1,11 +1,12 @@
-// What the status line of a terminal says: what is live, what is away since when, how much came, and how fast it was.
+// The status line of a terminal: what is live, which apps do not accept connections and since when, the numbers of
+// requests and connections, and how fast the responses were.
 
 import type { CliEvent, ResponseEvent } from '../output.ts'
 import { count, formatDuration, visible } from '../terminal/format.ts'
 
 /** The time in milliseconds for which the status line says that the URL was copied. */
 const COPIED_MS = 4_000
-/** Requests whose duration counts, and how many there are before it is shown. */
+/** The maximum number of durations that count, and the minimum number to show a percentile. */
 const [MAX_DURATIONS, MIN_DURATIONS] = [200, 10]
 
 type StatusText = readonly [mark: '●' | '◐' | '○' | '', text: string, bad?: string, right?: string]
@@ -15,38 +16,38 @@ interface Away {
   readonly atMs: number
 }
 
-/** Everything but `take` and `granted` only reads. */
+/** The state behind the status line. Only `take` and `granted` change it. */
 export class Status {
   isReady = false
   isListening = false
   isDraining = false
   url = ''
   lostAt: number | undefined
-  /** Apps that accept no connection, by their services, and since when. */
+  /** The apps that accept no connection, by their services, with the time since when. */
   readonly down: Map<string | undefined, Away> = new Map()
   readonly #now: () => Date
   readonly #known = new Set<string>()
   #connecting: string | undefined
   #requests = 0
   #errors = 0
-  /** Durations of the newest requests, in milliseconds. */
+  /** The durations of the latest requests, in milliseconds. */
   readonly #durations: number[] = []
   #connections = 0
   #openConnections = 0
   readonly #webSockets = new Set<number>()
-  /** The reasons for which ordered certificates wait, by their names. */
+  /** The reasons why ordered certificates are waiting, by their names. */
   readonly #orders = new Map<string, string>()
-  /** Certificates of the server itself that it lacks, by their names: the first one, and when it is ordered again. */
+  /** The missing certificates of the server itself, by their names: the first name, and the time of the next order. */
   readonly #missing = new Map<string, { readonly name: string; readonly retryAtMs: number }>()
   #domains: readonly string[] = []
-  /** The result of the key that copies, and until when it is shown. */
+  /** The result of the copy key, and until when the status line shows it. */
   #copied = { text: '', untilMs: 0 }
 
   constructor(now: () => Date) {
     this.#now = now
   }
 
-  /** Services are shown from now on. */
+  /** Adds services that were granted. */
   granted(services: readonly { readonly service: string }[]): void {
     this.isReady = true
     for (const { service } of services) this.#known.add(service)
@@ -91,7 +92,7 @@ export class Status {
         this.#openConnections--
         break
       case 'disconnected':
-        // Open requests ended with the connection, and no more events of them come.
+        // Open requests ended with the connection, and no more events about them come.
         this.#openConnections = 0
         this.#webSockets.clear()
         break
@@ -115,13 +116,16 @@ export class Status {
     }
   }
 
-  /** A tunnel's own certificate is ordered when a visitor asks for it, so its failure says nothing of the server. */
+  /**
+   * Notes the state of certificates. A tunnel's own is ordered on a visitor's request, so its failure says nothing
+   * about the server.
+   */
   #noteCertificates(event: CliEvent): void {
     if (!('names' in event) || event.names === undefined) return
     const id = String(event.names)
     this.#orders.delete(id)
     if (event.type === 'notice') {
-      // A step of an order does not make it there.
+      // A step of an order does not mean that the certificate exists.
       if (event.code === 'CERTIFICATE_ORDERED') this.#orders.set(id, event.message)
       else this.#missing.delete(id)
       return
@@ -134,7 +138,7 @@ export class Status {
   #count({ status, durationMs, error }: ResponseEvent): void {
     this.#requests++
     if (status >= 500 || (error !== undefined && error !== 'CANCELLED')) this.#errors++
-    // The duration of a WebSocket does not show how fast the app is.
+    // A WebSocket's duration does not show how fast the app is.
     if (status === 101) return
     this.#durations.push(durationMs)
     if (this.#durations.length > MAX_DURATIONS) this.#durations.shift()
@@ -153,7 +157,7 @@ export class Status {
       const since = forMs < 1_000 ? '' : `, ${formatDuration(forMs)}`
       const live =
         service === undefined ? '' : `${this.#known.size - this.down.size} of ${this.#known.size} live  `
-      // The file gives the order, not the time at which each app went down.
+      // In the order of the file rather than the order of the failures.
       const names = [...this.#known].filter(name => this.down.has(name)).map(visible)
       if (this.down.size > 1) return ['○', `${live}${names.join(', ')} down`]
       return ['○', `${live}nothing on ${down.origin} yet${since}`]
@@ -174,16 +178,16 @@ export class Status {
     ].join(', ')
     const bad = this.#errors === 0 ? '' : `  ${count(this.#errors, 'error')}`
     if (this.isReady || this.isListening) {
-      // In place of what came: both do not fit 60 columns.
+      // Instead of the counts, because both do not fit into 60 columns.
       if (this.#now().getTime() < this.#copied.untilMs) return ['●', 'live', '', this.#copied.text]
       return ['●', seen === '' ? 'live' : `live  ${seen}`, bad, this.#percentile]
     }
-    // Registered, and a request through the public side is in transit.
+    // Registered, and a request to the public URL is in transit.
     if (this.url.startsWith('http')) return ['◐', `${visible(this.url)}  checking`]
     return this.#connecting === undefined ? ['', ''] : ['◐', `connecting to ${this.#connecting}`]
   }
 
-  /** The text `p95 24 ms`: of 20 of the newest requests, 19 were as fast. */
+  /** The text `p95 24 ms`: of 20 of the latest requests, 19 were at least as fast. */
   get #percentile(): string {
     if (this.#durations.length < MIN_DURATIONS) return ''
     const sorted = this.#durations.toSorted((one, other) => one - other)
@@ -191,7 +195,7 @@ export class Status {
   }
 }
 
-/** Returns `(1 of 2) ` before a text about the first. */
+/** Returns `(1 of 2) `, as a prefix of a text about the first of several. */
 function firstOf({ size }: ReadonlyMap<string, unknown>): string {
   return size === 1 ? '' : `(1 of ${size}) `
 }

@@ -20,9 +20,8 @@ import type {
   ServiceEvent,
   Sink,
 } from '../output.ts'
-import { cut, formatDuration, formatTime, visible, wrapped } from '../terminal/format.ts'
+import { cut, formatDuration, formatTime, visible, widthOf, wrapped } from '../terminal/format.ts'
 import type { Palette } from '../terminal/palette.ts'
-import { widthOf } from '../terminal/width.ts'
 import {
   connectionLine,
   eventText,
@@ -80,7 +79,7 @@ export class TerminalOutput implements Output {
     this.#palette = palette
     this.#now = now
     this.#status = new Status(now)
-    // For the seconds of an outage and a changed width; writes nothing when the line would look the same.
+    // For the seconds of an outage, and after a change of width. Writes nothing if the line looks the same.
     this.#ticker = setInterval(() => this.#drawStatus(), 1_000)
     this.#ticker.unref()
   }
@@ -88,7 +87,7 @@ export class TerminalOutput implements Output {
   event(event: CliEvent): void {
     // The line of a service also says that its app is missing.
     if (event.type !== 'service' && event.type !== 'origin') this.#flushServices()
-    // The lines compare with what was before.
+    // Before `take`, because the lines compare the event with the state before it.
     this.#printLines(event)
     this.#status.take(event)
     if (event.type !== 'service' && event.type !== 'request') this.#drawStatus()
@@ -135,7 +134,7 @@ export class TerminalOutput implements Output {
         if (event.service === undefined) this.#lastError = ''
         break
       case 'notice':
-        // The status line shows these two.
+        // Only the status line shows these two.
         if (event.code !== 'CERTIFICATE_ORDERED' && event.code !== 'COPIED') this.#printText(event)
         break
       case 'totals':
@@ -143,7 +142,8 @@ export class TerminalOutput implements Output {
         this.#print(`  ${totalsLine(event, this.#isUncounted)}`)
         break
       case 'error':
-        // Every try of a long outage fails in the same way: the error is printed once, the status line shows the outage.
+        // All attempts of a long outage fail in the same way: the error is printed once, and the status line shows
+        // the outage.
         if (event.service !== undefined || outageOf(event) !== this.#lastError || this.#status.isListening)
           this.#printText(event)
         if (event.service === undefined) this.#lastError = outageOf(event)
@@ -195,7 +195,7 @@ export class TerminalOutput implements Output {
     const { isReady, down } = this.#status
     const { dim, yellow } = this.#palette
     const before = down.get(service)
-    // A service that is not listed yet will be with its state.
+    // A service that is not listed yet will be listed with its state.
     const isListed = isReady && !this.#services.some(one => one.service === service)
     const whose = service === undefined ? '' : `${visible(service)}: `
     if (isUp && before !== undefined && isReady) {
@@ -220,7 +220,7 @@ export class TerminalOutput implements Output {
     this.#flushServices()
     clearInterval(this.#ticker)
     this.#clearStatus()
-    // A second Ctrl+C was echoed.
+    // The terminal echoed a second Ctrl+C.
     if (this.#status.isDraining && !this.#hasTotals) this.#out.write(CLEAR_LINE)
   }
 

@@ -99,7 +99,7 @@ function claim(
   )
 }
 
-/** Returns what happened, and the next step. */
+/** Returns the text of a refusal: what happened, and the next step. */
 function refusalText(code: ErrorCode, name: string, { id }: Rule): string | undefined {
   const text = (detail: string, action: string) => new TunnelError(code, detail, { action }).message
   const service = labelOf(name)
@@ -120,7 +120,7 @@ function refusalText(code: ErrorCode, name: string, { id }: Rule): string | unde
       )
 }
 
-/** Returns what leads to private services alone. */
+/** Returns a raw visitor's wish for a private service. */
 function wishFor(name: string, { tunnels }: PartServer): RawWish {
   const find = () => {
     const tunnel = tunnels.find(name)

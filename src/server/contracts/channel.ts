@@ -39,9 +39,8 @@ export interface AnswerOutput {
 
 /**
  * The operations of a front that a visit uses. An HTTP/2 stream implements them too: `write` gets HTTP/1.1 text,
- * which
- * `parseResponseHead` and `BodyFramer` turn into HEADERS and DATA frames. `pause` and `resume` hold its window back,
- * `over` ends the stream and ignores `goesOn`, and `terminate` resets it. HTTP/2 has no `takeOver` and no
+ * which `parseResponseHead` and `BodyFramer` turn into HEADERS and DATA frames. `pause` and `resume` hold its window
+ * back, `over` ends the stream and ignores `goesOn`, and `terminate` resets it. HTTP/2 has no `takeOver` and no
  * `writeFrom`.
  */
 export interface VisitChannel {

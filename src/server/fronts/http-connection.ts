@@ -74,7 +74,6 @@ export class HttpConnection
   readonly #logins: ConnectionLogins = new ConnectionLogins()
   #phase: Phase = 'head'
   #takeover: SocketHandler | undefined
-  /** Whether the connection has had a request. */
   #hasAsked = false
   /** The shortcut for small requests, made after the first one. */
   #lane: VisitorShortcut<RoutedRequest> | undefined
@@ -165,8 +164,7 @@ export class HttpConnection
 
   /**
    * Called when the server stops: the next response is the last on this connection. A connection that waits for a
-   * request closes after
-   * `drainIdleMs`; one that is lent to a lane is returned first.
+   * request closes after `drainIdleMs`; one that is lent to a lane is returned first.
    */
   drain(): void {
     if (this.#phase === 'head' && !this.input.isQueued) this.#idle.drain()

@@ -2,7 +2,7 @@
 
 import { closeSync, openSync } from 'node:fs'
 import { descriptorLimit, freeDescriptors } from '../../descriptors.ts'
-import { type ErrorCode, TunnelError } from '../../errors.ts'
+import { ERRORS, type ErrorCode, TunnelError } from '../../errors.ts'
 import type { Socket } from '../../socket.ts'
 import type { Note } from '../contracts/part.ts'
 import { type AddressBounds, AddressCounter, narrowed } from '../settings/address-counter.ts'
@@ -32,8 +32,7 @@ export type Admitted = Pick<Socket, 'remoteAddress' | 'terminate' | 'hasUnread'>
 
 /**
  * The number of free descriptors below which even the control host gets no connection. `accept` must never run out of
- * them; see
- * `#keepSpare`.
+ * them; see `#keepSpare`.
  */
 const LAST_DESCRIPTORS = 4
 /** The number of files kept open, to be closed when no other descriptor is free. */
@@ -103,7 +102,6 @@ export class Admission implements Deadline {
     for (const spare of this.#spares.splice(0)) closeSync(spare)
   }
 
-  /** The number of visitors' connections now. */
   get count(): number {
     return this.#connections.size
   }
@@ -326,7 +324,9 @@ export class Admission implements Deadline {
     this.#reportedAt.set(code, now)
     this.#refused.set(code, 0)
     this.#host.failed(
-      new TunnelError(code, `${this.#reason(code)} Connections refused since the last report: ${count}.`),
+      new TunnelError(code, `${this.#reason(code)} Connections refused since the last report: ${count}.`, {
+        action: ERRORS[code].operator,
+      }),
     )
   }
 

@@ -127,10 +127,9 @@ export interface TunnelServerOptions {
    */
   readonly tlsMinVersion?: '1.2' | '1.3'
   /**
-   * The ciphers for connections with TLS 1.2: OpenSSL names with `:` in between. Default: those with forward secrecy and
-   * authenticated
-   * encryption (ECDHE with AES-GCM or ChaCha20-Poly1305). The ciphers of TLS 1.3 are fixed. A list that has none, or without
-   * `tls` or `certificates`: `OPTION_INVALID`.
+   * The ciphers for connections with TLS 1.2: OpenSSL names with `:` in between. Default: those with forward secrecy
+   * and authenticated encryption (ECDHE with AES-GCM or ChaCha20-Poly1305). The ciphers of TLS 1.3 are fixed. A list
+   * that has none, or without `tls` or `certificates`: `OPTION_INVALID`.
    */
   readonly tlsCiphers?: string
   /**

@@ -99,7 +99,7 @@ function mayBeHostName(host: string, rule: Rule, { domainsByLength }: ClaimTerms
   return destinationOf(host, domainsByLength).kind === 'unknown' && rule.allowsHost(host)
 }
 
-/** Returns what the client's user reads about a refusal: what happened, and the next step. */
+/** Returns the text of a refusal for the client's user: what happened, and the next step. */
 export function refusalText(code: ErrorCode, wish: Wish, claiming: Claiming, terms: ClaimTerms): string {
   const isOfOthers = code === 'NOT_ALLOWED' && claiming.rule.onlyConnects
   const action = isOfOthers ? 'Use another token, or ask the operator for one with names.' : undefined

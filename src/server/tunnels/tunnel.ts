@@ -74,7 +74,7 @@ export interface TunnelRegistry {
 export interface Connecting {
   /** Decides whether a client with this rule may connect to the private service `name`. */
   claim(name: string, rule: Rule, holder: QuotaOwner): Member | ErrorCode | Promise<Member | ErrorCode>
-  /** Returns what the client's user reads about a refusal. `undefined`: the text of other tunnels. */
+  /** Returns the text of a refusal for the client's user. `undefined`: the same text as for other tunnels. */
   refusalText(code: ErrorCode, name: string, rule: Rule): string | undefined
   /** Opens `count` streams to the client, for connections to its end of the service. */
   dial(member: Member, count: number): void
@@ -185,7 +185,6 @@ export class Tunnel {
     return this.#members.some(member => member.isWildcard)
   }
 
-  /** The custom domains. */
   get hostNames(): readonly string[] {
     const [first, ...others] = this.#members
     if (others.length === 0) return first?.hostNames ?? []

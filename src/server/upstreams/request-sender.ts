@@ -181,7 +181,6 @@ export class RequestSender implements Movement {
     this.#replay = undefined
   }
 
-  /** Called when the exchange is over. */
   stop(): void {
     this.#isBackedUp = false
     this.#progress.stop()

@@ -146,7 +146,7 @@ function take(
   const show = () => {
     removals.value = removals.peek().filter(one => one !== hides)
   }
-  // One before this one cannot be undone any more.
+  // An earlier deletion can no longer be undone.
   say(text, {
     undo: () => {
       show()

@@ -9,7 +9,7 @@ export const isPaused = signal(false)
 /** Whether the pointer is over the list. */
 export const isAimed = signal(false)
 export const isScrolled = signal(false)
-/** The rows that removals take away, of which the last can be undone. */
+/** The functions that choose deleted rows, one for each deletion. The last one can be undone. */
 export const removals = signal<readonly ((row: ExchangeRow) => boolean)[]>([])
 
 const isHeld = computed(

@@ -15,9 +15,8 @@ export interface DnsProvider {
    */
   readonly servers?: readonly string[] | undefined
   /**
-   * Adds a record. Keeps other texts of the same name, because a name and its wildcard need one each. It is not an error if
-   * the record is
-   * there already.
+   * Adds a record. Keeps other texts of the same name, because a name and its wildcard need one each. It is not an
+   * error if the record is there already.
    */
   add(record: DnsRecord, signal: AbortSignal): Promise<void>
   /** Removes a record. It is not an error if there is none. */

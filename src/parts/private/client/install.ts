@@ -49,10 +49,13 @@ function settled(tunnel: TunnelSettings): TunnelSettings {
   }
 }
 
-/** Options that the server keeps for its visitors. */
+/** The options that only affect public visitors. */
 const OF_SERVER = ['subdomain', 'responseTimeoutMs', 'away', 'rewrite', 'stripPrefix', 'addPrefix'] as const
 
-/** An option that is for public addresses, or needs a server that reads requests. */
+/**
+ * Returns an option that only applies to public addresses, or needs a server that reads requests. `undefined` if
+ * there is none.
+ */
 function publicOptionsOf(tunnel: TunnelSettings): string | undefined {
   if (tunnel.port !== undefined) return 'remotePort'
   if (tunnel.isWildcard) return 'wildcard'

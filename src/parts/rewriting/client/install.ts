@@ -1,4 +1,5 @@
-// Apps that insist on a name of their own, as a part of a client: the server, or the JSON wire, translates their names.
+// Translates the names of apps that insist on their own, as a part of a client: the server, or the JSON wire, does
+// the work.
 
 import type { Install } from '../../../client/contracts/part.ts'
 import type { OriginOptions } from '../../../client/options.ts'
