@@ -890,6 +890,10 @@ export type ErrorCode = keyof typeof ROWS
 /** The meaning of each error code. */
 export const ERRORS: Readonly<Record<ErrorCode, ErrorEntry>> = ROWS
 
+/** Whether the value is a code of this version. */
+export const isErrorCode = (value: unknown): value is ErrorCode =>
+  typeof value === 'string' && Object.hasOwn(ERRORS, value)
+
 /** The codes whose detail already contains the next step. */
 const DETAIL_SAYS_ALL: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
   'OPTION_INVALID',

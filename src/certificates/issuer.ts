@@ -3,7 +3,7 @@
 
 import { X509Certificate } from 'node:crypto'
 import type { Certificate, Certificates, ListedCertificate } from '../certificates.ts'
-import { ERRORS, type ErrorCode, optionInvalid, TunnelError } from '../errors.ts'
+import { isErrorCode, optionInvalid, TunnelError } from '../errors.ts'
 import { Events } from '../events.ts'
 import type { CertificateStore, OrderLimits, StoredCertificate, StoredRefusal } from '../store.ts'
 import type { Authority } from './authority.ts'
@@ -399,7 +399,7 @@ export class Issuer extends Events<IssuerEvents> implements Certificates {
     if (this.#missing.get(id) === untilMs) return
     this.#missing.set(id, untilMs)
     // Another version may have written to the store.
-    const error = new TunnelError(Object.hasOwn(ERRORS, code) ? (code as ErrorCode) : 'INTERNAL', message)
+    const error = new TunnelError(isErrorCode(code) ? code : 'INTERNAL', message)
     this.emit('failed', { names, error, untilMs, hasCertificate: false })
   }
 

@@ -193,7 +193,7 @@ function trimmed(text: string): string {
   return text.slice(start, end)
 }
 
-const withoutControls = (text: string): string => text.replace(/[\x01-\x08\x0b-\x1f\x7f]/g, ' ')
+const withoutControls = (text: string): string => text.replace(/[^\t -~\x80-\xff]/g, ' ')
 const isBlank = (character: string | undefined): boolean => character === ' ' || character === '\t'
 const isSame = (name: string, other: string): boolean => name.toLowerCase() === other.toLowerCase()
 export const nameOf = (line: string): string => line.slice(0, line.indexOf(':'))

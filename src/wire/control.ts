@@ -1,8 +1,7 @@
 // The control messages of the streams wire: JSON in CONTROL frames on stream 0. Both ends parse them strictly,
 // because neither trusts the other.
 
-import type { ErrorCode } from '../errors.ts'
-import { ERRORS } from '../errors.ts'
+import { type ErrorCode, isErrorCode } from '../errors.ts'
 import { isPublicUrl } from './public-url.ts'
 import type { GrantedKind } from './tunnel-kind.ts'
 
@@ -581,7 +580,6 @@ export const isPoolLabel = (value: unknown): value is string =>
 /** Whether the value is a final status of success, with which webhooks are acknowledged. */
 export const isPoolResponse = (value: unknown): value is PoolResponse =>
   value === 'first' || isPoolLabel(value) || (isCount(value) && value >= 200 && value <= 299)
-const isErrorCode = (code: string): code is ErrorCode => Object.hasOwn(ERRORS, code)
 /**
  * A newer server may use codes that this version does not know, because codes are added within one version of the
  * wire.

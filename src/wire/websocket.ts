@@ -113,7 +113,7 @@ export class WebSocketParser {
     return this.#text.length
   }
 
-  /** Ignores everything from now on. The arrays of an incomplete text are detached, and nobody can use them again. */
+  /** Ignores everything from now on. The arrays of an incomplete text are detached, and cannot be used again. */
   stop(): void {
     this.#isOver = true
     this.#text.free()

@@ -1,6 +1,6 @@
 // `localtunnels admin …`: the operator's commands for a running server, through its admin listener.
 
-import { ERRORS, type ErrorCode, optionInvalid, TunnelError } from '../../errors.ts'
+import { ERRORS, isErrorCode, optionInvalid, TunnelError } from '../../errors.ts'
 import { stateFolder } from '../../state-folder.ts'
 import type { CommandIo } from '../run.ts'
 import { type AdminAccess, keptAccess } from '../server/admin-listener.ts'
@@ -98,15 +98,11 @@ async function ask({ method, path, body }: AdminSettings, { url, token }: AdminA
   if (answer.ok) return row
   const { error } = row
   const fault: Row = typeof error === 'object' && error !== null ? { ...error } : {}
-  const code = typeof fault.code === 'string' && isCode(fault.code) ? fault.code : 'ADMIN_INVALID'
+  const code = isErrorCode(fault.code) ? fault.code : 'ADMIN_INVALID'
   // The message already ends with the next step.
   const detail =
     typeof fault.message === 'string' ? fault.message.replace(` ${ERRORS[code].action}`, '') : undefined
   throw new TunnelError(code, plain(detail ?? `The admin listener returned ${answer.status}.`))
-}
-
-function isCode(code: string): code is ErrorCode {
-  return Object.hasOwn(ERRORS, code)
 }
 
 function textOf(value: unknown): string {

@@ -1,5 +1,4 @@
-// The status line of a terminal: what is live, which apps do not accept connections and since when, the numbers of
-// requests and connections, and how fast the responses were.
+// The status line of a terminal: services that are live or away, how much came, and how fast it was.
 
 import type { CliEvent, ResponseEvent } from '../output.ts'
 import { count, formatDuration, visible } from '../terminal/format.ts'

@@ -1,6 +1,6 @@
 // Replaces a server: starts the program again with the listening sockets, and ends this one once the new one serves.
 
-import { ERRORS, type ErrorCode, messageOf, TunnelError } from '../../errors.ts'
+import { type ErrorCode, isErrorCode, messageOf, TunnelError } from '../../errors.ts'
 import type { TotalsEvent } from '../output.ts'
 
 /** The time in milliseconds after which a new program that does not serve is ended. */
@@ -93,7 +93,7 @@ export async function startSuccessor(
 }
 
 function codeOf(code: unknown): ErrorCode {
-  return typeof code === 'string' && Object.hasOwn(ERRORS, code) ? (code as ErrorCode) : 'INTERNAL' // a key of ERRORS
+  return isErrorCode(code) ? code : 'INTERNAL'
 }
 
 function commandLine(): readonly string[] {

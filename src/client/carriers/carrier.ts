@@ -1,6 +1,6 @@
 // Contract: opens a carrier from a client to its server. Implementations: carriers/direct.ts, carriers/ws.ts.
 
-import { ERRORS, type ErrorCode, optionInvalid, TunnelError } from '../../errors.ts'
+import { type ErrorCode, isErrorCode, optionInvalid, TunnelError } from '../../errors.ts'
 import type { Carrier, CarrierHandler } from '../../session/carrier.ts'
 import type { Address } from '../../socket.ts'
 import { VERSION } from '../../version.ts'
@@ -70,10 +70,10 @@ export function refusalError(
   to: Destination & { readonly token?: string | undefined },
 ): TunnelError {
   const cause = new UpgradeRefusal(status, body)
-  if (named !== undefined && Object.hasOwn(ERRORS, named)) {
+  if (isErrorCode(named)) {
     const isMissing = named === 'TOKEN_REFUSED' && to.token === undefined
     const detail = isMissing ? 'The server wants a token, and got none.' : undefined
-    return new TunnelError(named as ErrorCode, detail, { cause }) // a key of ERRORS, as checked above
+    return new TunnelError(named, detail, { cause })
   }
   // nginx and other servers respond like this to plain HTTP on a TLS port.
   if (status === 400 && /plain HTTP request|HTTPS port/i.test(body)) {

@@ -1,6 +1,6 @@
 // One attempt to deliver a webhook: the request as its sender sent it, without a sender that waits.
 
-import { ERRORS, type ErrorCode } from '../../errors.ts'
+import { ERRORS, type ErrorCode, isErrorCode } from '../../errors.ts'
 import { latin1 } from '../../http/characters.ts'
 import { APP_ANSWERED_HEADER } from '../../http/error-answer.ts'
 import type { Hop } from '../../http/forward.ts'
@@ -191,12 +191,8 @@ export class DeliveryVisit implements Visit, Arrival {
     // A server's own response is short: an incomplete head must be an app's.
     if (rest.length === 0 || APP_ANSWERED.test(head)) return undefined
     const [, code = ''] = REFUSED.exec(head) ?? []
-    if (!isCode(code)) return undefined
+    if (!isErrorCode(code)) return undefined
     // BAD_REQUEST: an older server, which takes no webhooks from others.
     return this.#status >= 500 || AWAY.has(code) || code === 'BAD_REQUEST' ? code : undefined
   }
-}
-
-function isCode(text: string): text is ErrorCode {
-  return Object.hasOwn(ERRORS, text)
 }

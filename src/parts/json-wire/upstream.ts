@@ -1,7 +1,7 @@
 // An upstream on the JSON wire: collects a request, sends it as one message, and gets one message as its response.
 
 import { ByteBuffer } from '../../bytes.ts'
-import { ERRORS, type ErrorCode } from '../../errors.ts'
+import { ERRORS, type ErrorCode, isErrorCode } from '../../errors.ts'
 import { type BodyFramer, bodyOf } from '../../http/body.ts'
 import { logsConnectionIn } from '../../http/connection-logins.ts'
 import {
@@ -328,6 +328,5 @@ function maxBodyBytes(limits: Bounds): number {
  * are.
  */
 function isBelieved(code: string): code is ErrorCode {
-  if (!Object.hasOwn(ERRORS, code)) return false
-  return code === 'WIRE_UNSUPPORTED' || ERRORS[code as ErrorCode].fault === 'origin' // a key, as checked above
+  return isErrorCode(code) && (code === 'WIRE_UNSUPPORTED' || ERRORS[code].fault === 'origin')
 }

@@ -2,7 +2,7 @@
 // link to another without the main thread, as between a link and a socket.
 
 import { copyOf } from '../../bytes.ts'
-import { ERRORS, type ErrorCode, TunnelError } from '../../errors.ts'
+import { type ErrorCode, isErrorCode, TunnelError } from '../../errors.ts'
 import type { ByteStream, StreamHandler } from '../../session/byte-stream.ts'
 import type { Socket, SocketHandler, Splice, SpliceDone } from '../../socket.ts'
 
@@ -83,7 +83,7 @@ export class StreamSocket implements Socket, StreamHandler {
 
   terminate(code?: string): void {
     if (this.#isClosed) return
-    this.#stream?.reset(isCode(code) ? code : 'TUNNEL_NOT_FOUND')
+    this.#stream?.reset(isErrorCode(code) ? code : 'TUNNEL_NOT_FOUND')
     this.#close(new TunnelError('CANCELLED'))
   }
 
@@ -174,8 +174,4 @@ export class StreamSocket implements Socket, StreamHandler {
     this.#handler?.closed(error)
     this.#over()
   }
-}
-
-function isCode(text: string | undefined): text is ErrorCode {
-  return text !== undefined && Object.hasOwn(ERRORS, text)
 }

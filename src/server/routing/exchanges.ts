@@ -49,11 +49,6 @@ export class Exchanges {
     counters.bytesOut += bytesOut
     if (tunnel !== undefined) counters.pending--
   }
-
-  /** Counts one request in progress less, after its events were emitted. */
-  fewer(): void {
-    this.#context.somethingEnded()
-  }
 }
 
 /** Returns the milliseconds since `startedAt`, rounded to hundredths. */

@@ -44,8 +44,8 @@ export class LaneOffers {
   }
 
   #books(tunnel: Tunnel, host: string): LaneClause {
-    const { counters } = this.#context
-    const { books } = this.#host
+    const context = this.#context
+    const { counters } = context
     const [member] = tunnel.members
     const reports = member?.client?.reports
     return {
@@ -57,7 +57,7 @@ export class LaneOffers {
         counters.bytesIn += bytesIn
         counters.bytesOut += bytesOut
         member?.finished()
-        books.fewer()
+        context.somethingEnded()
       },
       tally: counts => reports?.counted(counts),
       exchanged({ method, target, status, durationMs, bytes }) {

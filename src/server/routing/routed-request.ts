@@ -40,7 +40,10 @@ export interface VisitorRouter extends RequestRouter {
 /** The operations of the server that a request needs. */
 export interface RequestHost extends VisitorRouter {
   readonly books: Exchanges
-  readonly context: Pick<ServerContext, 'parts' | 'isHeard' | 'isSecure' | 'isTrusted' | 'addressOf'>
+  readonly context: Pick<
+    ServerContext,
+    'parts' | 'isHeard' | 'somethingEnded' | 'isSecure' | 'isTrusted' | 'addressOf'
+  >
   /** Routes a request. An error becomes an `error` event and a refusal. */
   routeSafely(route: () => Route): Route
   /** Routes a request again, because its tunnel moved to another server while the request waited. */
@@ -227,7 +230,7 @@ export class RoutedRequest extends LayeredRequest implements AcceptedRequest, Vi
     record.ended(tunnel, result, status)
     this.#tellEnd(result, status, code)
     this.#member?.finished()
-    this.#host.books.fewer()
+    this.#host.context.somethingEnded()
   }
 
   #tellEnd(

@@ -173,16 +173,13 @@ export const fits = (...texts: readonly string[]): boolean =>
 /** A button that opens and closes the form for adding in a view. */
 export function AddButton({ text }: { readonly text: string }) {
   return (
-    <>
-      <span class="grow" />
-      <button
-        type="button"
-        class="btn main"
-        aria-expanded={isAdding.value}
-        onClick={() => (isAdding.value = !isAdding.value)}
-      >
-        {text}
-      </button>
-    </>
+    <button
+      type="button"
+      class="btn main end"
+      aria-expanded={isAdding.value}
+      onClick={() => (isAdding.value = !isAdding.value)}
+    >
+      {text}
+    </button>
   )
 }

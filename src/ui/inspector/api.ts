@@ -24,12 +24,14 @@ const PROOF_MS = 5_000
 let token = sessionStorage.getItem(KEY) ?? ''
 /** The number of event streams from a server that has proved itself. When they end, another server may respond. */
 let streams = 0
+/** Stays between two streams when this page ended the first one, for another filter. */
+let isProven = false
 
 // A reload keeps the token only for a proved server: another program's page at this address could read the tab's
 // storage.
 sessionStorage.removeItem(KEY)
 addEventListener('pagehide', () => {
-  if (streams > 0) sessionStorage.setItem(KEY, token)
+  if (isProven) sessionStorage.setItem(KEY, token)
 })
 
 /** Takes the token out of the address. Returns whether there was one. */
@@ -160,12 +162,14 @@ export async function listen(
   signal: AbortSignal,
   heard: (event: InspectEvent) => void,
 ): Promise<void> {
-  const { body } = await ask(`events?${query({ filter, frames: true })}`, { signal })
-  if (body === null) return
-  const reader = body.pipeThrough(new TextDecoderStream()).getReader()
-  let rest = ''
-  streams++
+  let [rest, begun] = ['', 0]
   try {
+    const { body } = await ask(`events?${query({ filter, frames: true })}`, { signal })
+    if (body === null) return
+    const reader = body.pipeThrough(new TextDecoderStream()).getReader()
+    begun = 1
+    streams++
+    isProven = true
     for (;;) {
       const { done, value } = await reader.read()
       if (done) return
@@ -174,6 +178,7 @@ export async function listen(
       for (const line of lines) if (line !== '') heard(JSON.parse(line))
     }
   } finally {
-    streams--
+    streams -= begun
+    if (!signal.aborted) isProven = false
   }
 }

@@ -4,7 +4,7 @@
 
 import type { Origin } from '../../../client/origins/origin.ts'
 import type { TunnelSettings } from '../../../client/tunnels/tunnel-settings.ts'
-import { ERRORS, type ErrorCode, TunnelError } from '../../../errors.ts'
+import { ERRORS, isErrorCode, TunnelError } from '../../../errors.ts'
 import type { Socket, SocketHandler } from '../../../socket.ts'
 import { MAX_DIALS } from '../../../wire/control.ts'
 
@@ -158,7 +158,8 @@ export class LocalEnd implements Origin {
 
   /** Reports why a connection did not reach the service. A side that leaves is not reported. */
   #cut(code: string | undefined): void {
-    if (!isCode(code) || code === 'CANCELLED' || code === 'CARRIER_LOST' || code === 'ORIGIN_CLOSED') return
+    if (!isErrorCode(code) || code === 'CANCELLED' || code === 'CARRIER_LOST' || code === 'ORIGIN_CLOSED')
+      return
     const { fault, meaning } = ERRORS[code]
     const isThere = fault === 'origin' || fault === 'client'
     const action = isThere
@@ -166,8 +167,4 @@ export class LocalEnd implements Origin {
       : undefined
     this.#failed(new TunnelError(code, `${this.label}: ${meaning}`, { action }))
   }
-}
-
-function isCode(text: string | undefined): text is ErrorCode {
-  return text !== undefined && Object.hasOwn(ERRORS, text)
 }
