@@ -36,7 +36,7 @@ const SUITES: readonly Suite[] = [
   {
     name: 'Memory and start-up',
     file: 'memory.ts',
-    seconds: 165 + REQUESTS / 50_000,
+    seconds: 165 + REQUESTS / 40_000,
     inTime:
       '--only held1000,start,version,load,collections,many --peers ours,ours-cli,rathole,bore,frp-nomux',
   },

@@ -211,8 +211,7 @@ class StageRun {
             await row.check?.(scene).catch((error: unknown) => this.#failed(row, peer, 0, error))
         }
         // What fails here fails in the rows, too.
-        const worked = this.#stage.warmUp?.(scene) ?? rows[0]!.take(scene)
-        await worked.catch(() => {})
+        await (this.#stage.warmUp?.(scene) ?? rows[0]!.take(scene)).catch(() => {})
         return
       } catch (error) {
         why = reasonOf(error)

@@ -10,7 +10,7 @@ import { forgetPeak, peakBytes, privateBytes, residentBytes } from '../measure/p
 import { column } from '../measure/result.ts'
 import { type Figures, measure, type Row, type Scene } from '../measure/rounds.ts'
 import { percentile } from '../measure/samples.ts'
-import { conclude, isQuick, msLeft, options, seconds, unlessQuick } from '../measure/suite.ts'
+import { conclude, isQuick, options, seconds, unlessQuick } from '../measure/suite.ts'
 import { summary } from '../measure/summary.ts'
 import { ACCELERATOR_OFF, ALL, choose } from '../peers/list.ts'
 import { oursBinary, oursLibrary } from '../peers/ours.ts'
@@ -111,6 +111,8 @@ const UNDER_LOAD: Row = {
 /** Ten million with `LT_REQUESTS=10_000_000`; by the hour with `LT_HOURS=6`: as many as that, evenly. */
 const REQUESTS = Number((process.env.LT_REQUESTS ?? unlessQuick('400_000', '4_000')).replaceAll('_', ''))
 const HOURS = Number(process.env.LT_HOURS ?? 0)
+/** Requests a second that a timed run waits for. */
+const SLOWEST = 40_000
 const QUARTERS = ['a quarter', 'half', 'three quarters', 'the end'] as const
 const MANY: Row = {
   id: 'many',
@@ -124,18 +126,18 @@ const MANY: Row = {
   ],
   fresh: true,
   atMost: 1,
-  lasts: REQUESTS / 40_000 + HOURS * 3_600,
+  lasts: REQUESTS / SLOWEST + HOURS * 3_600,
   async take({ tunnel }): Promise<Figures> {
     const { server, client } = tunnel.processes
     const size = (): number => megabytes([...server, ...client])
     const figures: Record<string, number> = { start: size() }
     const began = performance.now()
     let made = 0
-    for (const [index, name] of QUARTERS.entries()) {
+    for (const name of QUARTERS) {
       const passes = REQUESTS / QUARTERS.length
       // With --minutes fewer of them, if they would not end in time.
-      const left = Math.max(1, msLeft() / 1_000) / (QUARTERS.length - index)
-      const lasts = HOURS > 0 ? (HOURS * 3_600) / QUARTERS.length : Math.min(left, 3_600)
+      const longest = options.minutes === undefined ? 3_600 : Math.max(1, passes / SLOWEST)
+      const lasts = HOURS > 0 ? (HOURS * 3_600) / QUARTERS.length : longest
       const rate = HOURS > 0 ? { rate: passes / lasts, seconds: lasts } : { passes, seconds: lasts }
       made += (await run(tunnel.endpoints, { exchanges: SMALL, connections: 50, ...rate })).ok
       figures[name] = size()
@@ -212,13 +214,13 @@ const rows = [held(1_000), ...(isQuick ? [] : [{ ...held(10_000), atMost: 1 }]),
 /** Minutes of it are those of the command line; few requests show two peers beside it. */
 const ofMany = REQUESTS > 1_000_000 || HOURS > 0 ? /^ours-cli$/ : /^(?:ours|ours-cli|rathole|frp-mux)$/
 const { tables, versions } = await measure([
+  { origins: ['files'], peers: peers.filter(({ name }) => ofMany.test(name)), rows: [MANY] },
   { origins: ['files'], peers, rows },
   {
     origins: ['files'],
     peers: options.peers?.includes('ours') === false ? [] : [logged],
     rows: [COLLECTIONS],
   },
-  { origins: ['files'], peers: peers.filter(({ name }) => ofMany.test(name)), rows: [MANY] },
 ])
 if (!interrupted.aborted) console.log(`\n${summary(tables)}`)
 await conclude('memory', 'Memory and start-up', tables, versions)
