@@ -190,7 +190,7 @@ export const GUARD_PATH = '/.localtunnels/'
 export const LINK_PURPOSE = 'link'
 
 /**
- * Returns a request target as events, logs and reports show it. A link is replaced by its id, because anybody who
+ * Returns a request target as events, logs and reports show it. A link is replaced by its id, because anyone who
  * reads it could use it. The query of a login is left out, because it contains the provider's code.
  */
 export function shownTarget(target: string): string {

@@ -19,7 +19,10 @@ const errorTable = [
 ].join('\n')
 
 const errorTexts = entries.map(([code, { meaning, action, operator }]) =>
-  `### \`${code}\`\n${meaning} ${action}${operator === undefined ? '' : ` For operators: ${operator[0]?.toLowerCase()}${operator.slice(1)}`}\n`.replaceAll('<', '&lt;'),
+  `### \`${code}\`\n${meaning} ${action}${operator === undefined ? '' : ` For operators: ${operator[0]?.toLowerCase()}${operator.slice(1)}`}\n`.replaceAll(
+    '<',
+    '&lt;',
+  ),
 )
 
 for (const [name, path, table] of [['errors', 'docs/errors.md', [errorTable, ...errorTexts]]] as const) {

@@ -64,7 +64,7 @@ export class SharedSlots {
   }
 
   /**
-   * Called by the worker thread before the bytes can reach the other socket, so that whoever has seen them finds them
+   * Called by the worker thread before the bytes can reach the other socket, so that a reader that has seen them finds them
    * counted.
    */
   taken(slot: number, bytes: number): void {

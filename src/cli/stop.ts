@@ -5,7 +5,7 @@ import { deferred } from '../deferred.ts'
 import { EXIT } from './exit-codes.ts'
 
 // A runner such as bunx or npm passes on the signal that the terminal already sent to the whole process group, so two
-// arrive for one press. Nobody presses twice within this time, in milliseconds.
+// arrive for one press. A person does not press twice within this time, in milliseconds.
 const SAME_PRESS_MS = 100
 
 /**

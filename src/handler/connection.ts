@@ -235,7 +235,7 @@ export class HandlerConnection {
       }
       if (to.mayUpgrade && this.#switch(request)) return
       if (response === undefined) throw new TypeError('the handler answered nothing')
-      // A visitor that waits for 100 (Continue) may or may not send its body, so nobody knows what comes next.
+      // A visitor that waits for 100 (Continue) may or may not send its body, so what comes next is unknown.
       const keepAlive = to.keepAlive && !exchange.owesContinue && this.#unreadBytes() <= MAX_DROPPED_BYTES
       exchange.owesContinue = false
       const goesOn = await sendAnswer(response, { ...to, keepAlive }, bytes => {

@@ -118,7 +118,7 @@ export function forwardRequestHead(head: RequestHead, hop: Hop, into: Uint8Array
   return fitting(to, into)
 }
 
-/** What the head of a response says about the visitor's connection. */
+/** The facts in the head of a response about the visitor's connection. */
 export interface AnswerStyle {
   /** Whether the connection ends after this response. */
   readonly close: boolean

@@ -319,7 +319,7 @@ export class Connection implements Socket, Source, Lender {
   }
 
   get protocol(): string {
-    // Without ALPN this is false or null, whatever its type says.
+    // This is false without ALPN or null, whatever its type says.
     return this.raw.alpnProtocol || ''
   }
 

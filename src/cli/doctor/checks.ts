@@ -27,7 +27,7 @@ import { checkOwnPort } from './own-port.ts'
 
 export interface Check {
   readonly verdict: 'ok' | 'fail' | 'note'
-  /** What is checked, in one or two words. */
+  /** The object of the check, in one or two words. */
   readonly what: string
   readonly found: string
   /** The next step. */

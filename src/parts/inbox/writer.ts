@@ -1,4 +1,4 @@
-// Writes webhooks to the disk. Those that arrive during one transaction go into the next.
+// Writes webhooks to the disk. Webhooks that arrive during one transaction go into the next.
 
 import { eventLoop } from '../../event-loop.ts'
 import type { BoxBounds, InboxStore, Keeping, NewWebhook } from '../../inbox.ts'

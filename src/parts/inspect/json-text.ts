@@ -19,7 +19,7 @@ export interface JsonEntry {
 export interface JsonFault {
   /** The index of the character in the text. */
   readonly at: number
-  /** What was expected there: a comma, a value, … */
+  /** The expected text there: a comma, a value, … */
   readonly expected: string
 }
 

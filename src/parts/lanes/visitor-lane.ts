@@ -118,7 +118,7 @@ export class VisitorLane<Request> implements VisitorShortcut<Request> {
       ended: end => {
         const isWorthwhile = end !== undefined && end.counts.requests >= WORTHWHILE_REQUESTS
         this.#wantedEasy = isWorthwhile ? EASY_EXCHANGES : Math.min(2 * this.#wantedEasy, MAX_WANTED_EASY)
-        // An exchange that the lane began continues here. The stream then returns to the pool.
+        // An exchange that the lane started continues here. The stream then returns to the pool.
         if (end?.isAsked) this.#unfinished = grant
         else this.giveUp()
         site.left(end)

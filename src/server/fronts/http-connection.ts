@@ -250,7 +250,7 @@ export class HttpConnection
         this.#takeover?.received(at === 0 ? bytes : bytes.subarray(at))
         break
       default:
-        // Without reading, the kernel would send a RST at the close, which destroys the response.
+        // The kernel would otherwise send a RST at the close, which destroys the response.
         if (this.input.dropsTooMuch(bytes.length - at, MAX_DROPPED_BYTES)) this.input.pause()
     }
     return bytes.length
@@ -353,7 +353,7 @@ export class HttpConnection
   get keepsAlive(): boolean {
     const isProvisional = this.#admitted?.refusal !== undefined
     if (!this.#visit.head.keepAlive || this.input.isOver || isProvisional) return false
-    // A request that has arrived is still served after the server began to stop.
+    // A request that has arrived is still served after the server has started to stop.
     return !this.#context.isShut || !this.input.isEmpty
   }
 

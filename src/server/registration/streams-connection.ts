@@ -41,7 +41,7 @@ export class StreamsConnection implements TunnelsOwner {
   readonly #host: StreamsHost
   /** The rule of the token that the connection showed. */
   #rule: Rule
-  /** What the connection uses of its owner's quota, such as bytes that wait for the client. */
+  /** The connection's share of its owner's quota, such as bytes that wait for the client. */
   readonly use: ClientUse
   readonly reports: StreamsReports
   readonly #session: Session

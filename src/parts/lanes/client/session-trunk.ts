@@ -1,4 +1,4 @@
-// The trunk of one session at the client, dialled when the server asks for it. If that fails, the server is told when
+// The trunk of one session at the client, dialled when the server asks for it. If that fails, the server is notified when
 // it may ask again.
 
 import type { Accelerator, Trunk } from '../../../accelerator.ts'
