@@ -174,8 +174,7 @@ export class Connection implements Socket, Source, Lender {
   received(bytes: Uint8Array): void {
     // Encrypted bytes of a connection on which TLS was begun.
     if (this.handler === undefined) return
-    // Bun reads a broken connection even if it is paused. The order of these bytes and those that another thread
-    // moved is unknown.
+    // Bun reads a broken connection even if it is paused, and the order with bytes of other threads is unknown.
     if (this.isRead) return this.broke()
     this.#reading.arrived(bytes.length)
     this.handler.received(bytes)

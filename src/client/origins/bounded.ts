@@ -1,5 +1,4 @@
-// Limits an origin's dials in progress. A reset stream leaves its dial behind, and only streams are counted
-// elsewhere.
+// Limits an origin's dials in progress. A reset stream leaves its dial behind, and the other limits count only streams.
 
 import { TunnelError } from '../../errors.ts'
 import type { Origin } from './origin.ts'

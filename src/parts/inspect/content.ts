@@ -62,7 +62,7 @@ export interface ShownContent extends Content {
 }
 
 /**
- * The body as it may be shown. One that may have secrets and cannot be decoded is left out, with a fault; otherwise it has them in its
+ * The body as it may be shown. A body that may have secrets and cannot be decoded is left out, with a fault; otherwise it has them in its
  * coding.
  */
 export function shownContent(
@@ -76,7 +76,7 @@ export function shownContent(
   if (reveals) return { ...content, hides: false }
   const head = side === 'request' ? entry.requestHead : entry.responseHead
   const type = headerOf(head, 'content-type')
-  // In its coding, the rest of a body that ends early is there for a better decoder.
+  // The rest of a body that ends early stays in its coding for a better decoder.
   const { bytes, fault = faultOf(bytes, type) } = decoded
     ? content
     : contentOf(entry, side, true, floorBytes, false)

@@ -61,8 +61,7 @@ export class VisitorLane<Request> implements VisitorShortcut<Request> {
     this.#unfinished = undefined
     const isFit = isResumed || (this.#upstream === upstream && this.#reserved?.isOpen === true)
     if (this.#reserved !== undefined && !isFit) this.giveUp()
-    // A lane serves one host. A proxy in front, whose requests are for several tunnels, would begin and end one all
-    // the time.
+    // A lane serves one host. A proxy in front with requests for several tunnels would begin and end one each time.
     if (this.#lastUpstream !== upstream) this.#forget()
     this.#lastUpstream = upstream
     this.#hasBodies ||= visit.head.method !== 'GET' || visit.head.body !== 'none'

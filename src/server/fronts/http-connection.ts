@@ -213,8 +213,7 @@ export class HttpConnection
 
   /**
    * Closes an idle connection to make room for another. A connection with half a head also counts as idle: otherwise
-   * visitors that send theirs byte by byte could keep all others out. So does one whose last response was sent. One
-   * whose complete requests wait for a turn does not.
+   * visitors that send theirs byte by byte could keep all others out. So does one whose last response was sent. A connection whose complete requests wait for a turn does not.
    */
   giveWay(): boolean {
     const isWaiting = this.#phase === 'head' && !this.input.isQueued && this.output.isEmpty
@@ -395,8 +394,7 @@ export class HttpConnection
   // ── Between and after requests ─────────────────────────────────────────────────────────────────────────────
 
   #nextRequest(): void {
-    // The next request begins only after the visitor took the response: otherwise requests of a stalled visitor would
-    // fill memory.
+    // The next request waits until the visitor took the response: a stalled visitor's requests would fill memory.
     if (!this.output.isEmpty) {
       this.#phase = 'flushing'
       return
