@@ -1,6 +1,6 @@
 // A saved run to docs/benchmarks.md, its charts, its CSV files and the figures of README.md and docs/performance.md.
 //
-//   bun benchmarks/report.ts --publish [--minutes 29]   measures, saves as benchmarks/results/VERSION.json, writes the documents
+//   bun benchmarks/report.ts --publish [--minutes 30]   measures, saves as benchmarks/results/VERSION.json, writes the documents
 //   bun benchmarks/report.ts FILE [FOLDER]              writes the documents of a saved run, into another folder than docs
 //
 // A file is refused whose suites are of several commits or machines, that was made with other code than this, or that has
@@ -16,7 +16,7 @@ import { faultsOf } from './report/refusals.ts'
 
 const ROOT = join(import.meta.dir, '..')
 const [given, folder] = options.words
-const file = options.publish ? await publish(options.minutes ?? 29) : given
+const file = options.publish ? await publish(options.minutes ?? 30) : given
 if (file === undefined) refuse('which saved run? bun benchmarks/report.ts benchmarks/results/VERSION.json')
 const run = await savedRun(file)
 const faults = faultsOf(run, codeHash())

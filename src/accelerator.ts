@@ -150,7 +150,6 @@ export interface LaneHandler {
 }
 
 export interface LaneCounts {
-  /** The number of exchanges that have ended. */
   readonly requests: number
   /** The number of bytes of their requests as sent by the visitor, and of their responses as received by it. */
   readonly bytesIn: number

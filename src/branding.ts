@@ -1,6 +1,6 @@
 // The operator of a server, as shown on its pages for visitors.
 
-import { TunnelError } from './errors.ts'
+import { optionInvalid } from './errors.ts'
 
 /** The name, contact and logo of the operator. */
 export interface Branding {
@@ -29,12 +29,9 @@ const ACTIVE =
 /** Checks the branding. The logo of the result is a `data:` URL. Throws `OPTION_INVALID`. */
 export function checkBranding({ name, contact, logo }: Branding): Branding {
   if (name !== undefined && (name.trim() === '' || name.length > 80))
-    throw new TunnelError('OPTION_INVALID', 'branding.name must have 1 to 80 characters.')
+    throw optionInvalid('branding.name must have 1 to 80 characters.')
   if (contact !== undefined && !EMAIL.test(contact) && URL.parse(contact)?.protocol !== 'https:')
-    throw new TunnelError(
-      'OPTION_INVALID',
-      `branding.contact "${contact}" is no email address and no https:// URL.`,
-    )
+    throw optionInvalid(`branding.contact "${contact}" is no email address and no https:// URL.`)
   return {
     ...(name !== undefined && { name }),
     ...(contact !== undefined && { contact }),
@@ -43,18 +40,11 @@ export function checkBranding({ name, contact, logo }: Branding): Branding {
 }
 
 function logoUrl(logo: string): string {
-  if (logo.length > MAX_LOGO_CHARS)
-    throw new TunnelError('OPTION_INVALID', 'branding.logo must be a picture of at most 64 KiB.')
+  if (logo.length > MAX_LOGO_CHARS) throw optionInvalid('branding.logo must be a picture of at most 64 KiB.')
   if (/^data:image\/(?:svg\+xml|png|jpeg|webp)[;,][^\s"<>]*$/.test(logo)) return logo
   if (!/^\s*(?:<\?xml[^>]*>|<!--[\s\S]*?-->|<!DOCTYPE[^>[]*>|\s)*<svg[\s>]/.test(logo))
-    throw new TunnelError(
-      'OPTION_INVALID',
-      'branding.logo is neither the text of an SVG file nor a data: URL of an image.',
-    )
+    throw optionInvalid('branding.logo is neither the text of an SVG file nor a data: URL of an image.')
   if (ACTIVE.test(logo))
-    throw new TunnelError(
-      'OPTION_INVALID',
-      'branding.logo must be an SVG without scripts and without links to other files.',
-    )
+    throw optionInvalid('branding.logo must be an SVG without scripts and without links to other files.')
   return `data:image/svg+xml;base64,${Buffer.from(logo).toString('base64')}`
 }

@@ -1,7 +1,7 @@
 // Finds the country of an address in a file of the operator in the MaxMind DB format (MMDB).
 
 import { readFileSync } from 'node:fs'
-import { TunnelError, whyUnreadable } from './errors.ts'
+import { optionInvalid, type TunnelError, whyUnreadable } from './errors.ts'
 import { FileWatch } from './file-watch.ts'
 
 /** Knows the countries of addresses. */
@@ -51,7 +51,7 @@ export async function openCountries(path: string, failed?: (error: Error) => voi
     } catch (cause) {
       const isMissing = cause instanceof Error && 'code' in cause
       const why = isMissing ? `: ${whyUnreadable(cause)}` : ' as an MMDB file'
-      throw new TunnelError('OPTION_INVALID', `countries: ${path} cannot be read${why}.`, { cause })
+      throw optionInvalid(`countries: ${path} cannot be read${why}.`, { cause })
     }
   }
   let reader = read()

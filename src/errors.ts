@@ -923,6 +923,23 @@ export class TunnelError extends Error {
   }
 }
 
+/** An option, a flag or a key that cannot be used. `detail` says why, and what to do. */
+export function optionInvalid(
+  detail: string,
+  options?: ConstructorParameters<typeof TunnelError>[2],
+): TunnelError {
+  return new TunnelError('OPTION_INVALID', detail, options)
+}
+
+/** The message of what was thrown, which may be no error. */
+export function messageOf(thrown: unknown): string {
+  return thrown instanceof Error ? thrown.message : String(thrown)
+}
+
+export function errorOf(thrown: unknown): Error {
+  return thrown instanceof Error ? thrown : new Error(String(thrown))
+}
+
 const byWire = new Map<number, ErrorCode>(
   Object.entries(ERRORS).map(([code, { wire }]) => [wire, code as ErrorCode]), // the entries have the keys of ERRORS
 )
@@ -945,5 +962,5 @@ const FILE_FAULTS: Readonly<Record<string, string>> = {
 /** Returns why a file cannot be read, in plain words. */
 export function whyUnreadable(error: unknown): string {
   const code = error instanceof Error && 'code' in error ? String(error.code) : ''
-  return FILE_FAULTS[code] ?? (error instanceof Error ? error.message : String(error))
+  return FILE_FAULTS[code] ?? messageOf(error)
 }

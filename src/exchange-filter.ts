@@ -13,7 +13,6 @@ export type Part = 'request.head' | 'request.body' | 'response.head' | 'response
 export type TextOf = (part: Part) => string
 
 export interface Filter {
-  /** The text of the filter, unchanged. */
   readonly text: string
   /** Whether the filter needs `textOf`, so that it takes longer. */
   readonly needsContent: boolean
@@ -34,7 +33,6 @@ type Test = (row: ExchangeRow, textOf: TextOf) => boolean
 /** Makes the test for one value, or returns why the value is invalid. */
 type Make = (value: string) => Test | string
 
-/** The states that `is:` accepts. */
 const STATES: Readonly<Record<string, Test>> = {
   open: row => row.state === 'open',
   done: row => row.state === 'done',

@@ -1,7 +1,7 @@
 // Stored tokens: creates, rotates and revokes them. The secret is returned once and stored nowhere.
 
 import { createHash, randomBytes } from 'node:crypto'
-import { TunnelError } from './errors.ts'
+import { optionInvalid } from './errors.ts'
 import { Policy } from './server/settings/policy.ts'
 import type { KeptToken, TokenScope, TokenStore } from './tokens.ts'
 
@@ -21,10 +21,7 @@ export interface NewToken {
  */
 export function addToken(store: TokenStore, { name, forMs, scope }: NewToken): string {
   if (!/^[\w.-]{1,64}$/.test(name))
-    throw new TunnelError(
-      'OPTION_INVALID',
-      `"${shownName(name)}" is not a name: letters, digits, dots, dashes and underscores.`,
-    )
+    throw optionInvalid(`"${shownName(name)}" is not a name: letters, digits, dots, dashes and underscores.`)
   const secret = newSecret()
   const createdAtMs = Date.now()
   const kept: KeptToken = {
@@ -37,8 +34,7 @@ export function addToken(store: TokenStore, { name, forMs, scope }: NewToken): s
   // Checked as the server will read them all: a name may be reserved only once.
   const rules = [...store.list(), kept].map(one => ({ ...one.scope, tokenHash: one.hash }))
   void new Policy(rules)
-  if (!store.add(kept))
-    throw new TunnelError('OPTION_INVALID', `There is a token called ${name}: rotate it, or revoke it first.`)
+  if (!store.add(kept)) throw optionInvalid(`There is a token called ${name}: rotate it, or revoke it first.`)
   return secret
 }
 

@@ -1,7 +1,6 @@
 // The small functions of the public API for names, hosts and ports. Some run for each request, so they are measured.
 
-import { TunnelError } from './errors.ts'
-import { ADJECTIVES, NOUNS } from './words.ts'
+import { optionInvalid, type TunnelError } from './errors.ts'
 
 /**
  * Returns a friendly name such as `calm-otter`, one of 16,384.
@@ -36,7 +35,7 @@ function refill(): void {
 /** Returns an unpredictable id of 1 to 1,024 URL-safe characters, 6 bits each: the default of 16 has 96 bits. */
 export function generateId(length = 16): string {
   if (!Number.isInteger(length) || length < 1 || length > POOL_CHARS) {
-    throw new TunnelError('OPTION_INVALID', `An id cannot have ${length} characters.`)
+    throw optionInvalid(`An id cannot have ${length} characters.`)
   }
   if (used + length > pool.length) refill()
   const id = pool.slice(used, used + length)
@@ -88,7 +87,7 @@ export function isValidPort(port: number): boolean {
 
 /** Returns the error for a text that is not a port. `given`: its option and value. */
 export const noPort = (given: string, lowest: 0 | 1 = 1): TunnelError =>
-  new TunnelError('OPTION_INVALID', `${given}: a port is a number from ${lowest} to 65535.`)
+  optionInvalid(`${given}: a port is a number from ${lowest} to 65535.`)
 
 /** The parts of a host. */
 export interface HostParts {
@@ -119,7 +118,7 @@ function parseUnusualHost(host: string): HostParts {
   const more = URL.canParse(url) && !/^\w+:\/\//.test(host) ? unusedPart(new URL(url)) : undefined
   if (more !== undefined) {
     const rest = host.replace(/^.*@|[/?#].*$/g, '')
-    throw new TunnelError('OPTION_INVALID', `The address has ${more}, and none is used: give ${rest}.`)
+    throw optionInvalid(`The address has ${more}, and none is used: give ${rest}.`)
   }
   const [, bracketed, port] = /^\[(.*)\](?::(.*))?$/.exec(host) ?? []
   const address = bracketed ?? host
@@ -128,7 +127,7 @@ function parseUnusualHost(host: string): HostParts {
   }
   const [, name, wrongPort] = /^([^:]*):([^:/]*)$/.exec(host) ?? []
   if (wrongPort !== undefined && HOST.test(name ?? '')) parsePort(wrongPort)
-  throw new TunnelError('OPTION_INVALID', `"${host}" is not a host.`)
+  throw optionInvalid(`"${host}" is not a host.`)
 }
 
 function parsePort(text: string): number {
@@ -241,3 +240,27 @@ export function unusedPart({ username, password, pathname, search, hash }: URL):
   if (search !== '') return 'a query'
   return hash === '' ? undefined : 'a fragment'
 }
+
+const split = (words: string): readonly string[] => words.trim().split(/\s+/)
+
+export const ADJECTIVES: readonly string[] = split(`
+  able airy amber ample apt aqua azure bold brave breezy bright brisk bubbly calm candid caring cheery civic
+  clear clever cobalt comfy coral cosmic cosy crisp curious dainty dapper daring dear deep deft dewy eager
+  early easy elegant epic even fair fancy fast festive fine fleet fluffy fond frank free fresh gentle giddy
+  glad gleaming golden good grand green handy happy hardy hearty honest humble icy ideal jade jaunty jolly
+  jovial joyful keen kind large lasting light lilac lively loyal lucid lucky lunar mellow merry mighty mild
+  misty modest neat nimble noble novel open patient peach placid plucky polite prime proud quick quiet rapid
+  rare ready regal rosy royal rustic scenic serene shiny silent silver sleek smart smooth snowy snug solar
+  steady sunny swift tidy true upbeat vivid
+`)
+
+export const NOUNS: readonly string[] = split(`
+  acorn alder almond alpaca anchor apple apricot aspen aster badger bamboo basil bay beacon bear beaver bee
+  birch bison breeze bridge brook canary canyon cedar cherry cliff cloud clover comet condor cove crane
+  creek cricket cypress daisy dawn deer delta dolphin dove dune eagle egret elk elm ember falcon fern finch
+  fjord forest fox garden gecko geyser glacier grove gull harbor hare hawk hazel heron hill hippo ibex ibis
+  iris island ivy jaguar jasmine juniper kestrel kiwi koala lagoon lake lark leaf lemur lily llama lotus
+  lynx magpie mango maple marsh meadow mesa mint moon moose moss nectar newt oak oasis ocean olive orchid
+  oriole osprey otter owl panda pebble pelican penguin pine plum pond poppy prairie puffin quail rabbit rain
+  raven reef river robin rose rowan sage
+`)

@@ -1,6 +1,6 @@
 // Refuses unknown options and numbers out of range, and finds the known word that a mistyped one was meant to be.
 
-import { TunnelError } from './errors.ts'
+import { optionInvalid } from './errors.ts'
 
 export type Names<Options> = Readonly<Record<keyof Options, true>>
 
@@ -41,7 +41,7 @@ export function checkNames(
   }
   const names = others.map(name => JSON.stringify(name.slice(0, 64))).join(', ')
   const what = `${where} has no option ${names}.`
-  throw new TunnelError('OPTION_INVALID', [what, ...others.flatMap(name => hintOf(name) ?? [])].join(' '))
+  throw optionInvalid([what, ...others.flatMap(name => hintOf(name) ?? [])].join(' '))
 }
 
 /** Returns the number. Throws `OPTION_INVALID` if it is out of range or has a fraction. */
@@ -53,7 +53,7 @@ export function whole(
 ): number {
   if (Number.isSafeInteger(value) && value >= least && value <= most) return value
   const range = most === Number.MAX_SAFE_INTEGER ? `from ${least}` : `from ${least} to ${most}`
-  throw new TunnelError('OPTION_INVALID', `${name} must be a whole number ${range}, not ${value}.`)
+  throw optionInvalid(`${name} must be a whole number ${range}, not ${value}.`)
 }
 
 /**

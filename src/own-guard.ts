@@ -1,7 +1,7 @@
 // A guard in the form for servers: checked, with hashes in place of passwords, and with the key that signs its links.
 
 import { createHash, randomBytes, scrypt } from 'node:crypto'
-import { TunnelError } from './errors.ts'
+import { optionInvalid } from './errors.ts'
 import {
   DEFAULT_SESSION_MS,
   GUARD_PATH,
@@ -31,9 +31,9 @@ export function makeLink(
     path.startsWith('//') ||
     /\/\.\.?(?:[/?]|$)/.test(path)
   )
-    throw new TunnelError('OPTION_INVALID', `A link's path begins with one slash, and "${path}" is no path.`)
+    throw optionInvalid(`A link's path begins with one slash, and "${path}" is no path.`)
   if (!(Number.isSafeInteger(forMs) && forMs >= 1_000 && forMs <= MAX_LINK_MS))
-    throw new TunnelError('OPTION_INVALID', 'A link works for a second to 30 days.')
+    throw optionInvalid('A link works for a second to 30 days.')
   const id = randomBytes(9).toString('base64url')
   const [tunnel = ''] = new URL(url).hostname.split('.')
   const content: LinkContent = {
@@ -175,7 +175,7 @@ const listOf = (value: string | readonly string[]): readonly string[] =>
 function checkGuard(options: GuardOptions): void {
   // An object without any rule would look like a guard without being one.
   if (Object.values(options).every(value => value === undefined))
-    throw new TunnelError('OPTION_INVALID', 'guard is empty: it needs a wall or a way in.')
+    throw optionInvalid('guard is empty: it needs a wall or a way in.')
   const { secret, ttlMs } = options
   checkNames(options, OPTIONS, 'guard')
   checkWays(options)
@@ -185,7 +185,7 @@ function checkGuard(options: GuardOptions): void {
     if (ways.webhook !== undefined) checkWebhook(path, ways, options)
   }
   if (secret !== undefined && !(typeof secret === 'string' && /^[\x21-\x7e]{32,255}$/.test(secret)))
-    throw new TunnelError('OPTION_INVALID', 'guard.secret must be 32 to 255 characters of visible ASCII.')
+    throw optionInvalid('guard.secret must be 32 to 255 characters of visible ASCII.')
   if (ttlMs !== undefined) whole('guard.ttlMs', ttlMs, 1)
 }
 
@@ -203,27 +203,24 @@ const OPTIONS: Names<GuardOptions> = {
 /** Throws for rules that the server would apply to webhooks, which only the client checks. */
 function checkWebhook(path: string, ways: PathSignInMethods, { open = [], paths = {} }: GuardOptions): void {
   if (Object.values(ways).filter(way => way !== undefined).length > 1)
-    throw new TunnelError('OPTION_INVALID', `guard.paths["${path}"]: webhook is the only way in of its path.`)
+    throw optionInvalid(`guard.paths["${path}"]: webhook is the only way in of its path.`)
   const prefix = `${path.replace(/\/+$/, '')}/`.toLowerCase()
   const below = [...Object.keys(paths), ...open].find(
     one => one !== path && `${one}/`.toLowerCase().startsWith(prefix),
   )
   if (below !== undefined)
-    throw new TunnelError(
-      'OPTION_INVALID',
-      `guard.paths["${path}"]: "${below}" is below webhooks, so it cannot have a rule.`,
-    )
+    throw optionInvalid(`guard.paths["${path}"]: "${below}" is below webhooks, so it cannot have a rule.`)
 }
 
 function checkWays({ password, bearer, bearerHeader }: SignInMethods): void {
   if (bearerHeader !== undefined && bearer === undefined)
-    throw new TunnelError('OPTION_INVALID', 'guard.bearerHeader needs guard.bearer.')
+    throw optionInvalid('guard.bearerHeader needs guard.bearer.')
   if (
     password !== undefined &&
     !(typeof password === 'string' && password.length >= 6 && password.length <= 256)
   )
-    throw new TunnelError('OPTION_INVALID', 'guard.password must be 6 to 256 characters long.')
+    throw optionInvalid('guard.password must be 6 to 256 characters long.')
   for (const token of bearer === undefined ? [] : listOf(bearer))
     if (!(typeof token === 'string' && /^[\x21-\x7e]{16,255}$/.test(token)))
-      throw new TunnelError('OPTION_INVALID', 'guard.bearer must be 16 to 255 characters of visible ASCII.')
+      throw optionInvalid('guard.bearer must be 16 to 255 characters of visible ASCII.')
 }

@@ -259,7 +259,7 @@ export interface Outcome {
   readonly responseBytes: number
   /** The code of the failure or refusal. */
   readonly code?: ErrorCode
-  /** The details of the reason, from a guard; see `Refusal`. */
+  /** The details of the reason, from a guard, or of what was wrong with the response of the app. */
   readonly reason?: string
   /** The number of the client that served it, as in `localtunnels admin clients`. */
   readonly client?: number

@@ -6,6 +6,7 @@ import { installMetrics } from './parts/admin/measuring.ts'
 import { installBans } from './parts/bans/install.ts'
 import { installCluster } from './parts/cluster/install.ts'
 import { installCopies } from './parts/copies/install.ts'
+import { installEvents } from './parts/events/install.ts'
 import { installGuards } from './parts/guards/install.ts'
 import { installHttp2 } from './parts/http2/install.ts'
 import { installHttp3 } from './parts/http3/install.ts'
@@ -32,6 +33,7 @@ import type { TunnelServerOptions } from './server/settings/options.ts'
  */
 const PARTS: readonly Install[] = [
   installInbox,
+  installEvents,
   installObservers,
   installMetrics,
   installTiming,

@@ -3,6 +3,7 @@
 import { describe, expect, test } from 'bun:test'
 import { TunnelError } from '../src/errors.ts'
 import {
+  ADJECTIVES,
   alternativeNames,
   calculateBackoff,
   formatUrl,
@@ -12,11 +13,11 @@ import {
   isReservedName,
   isValidPort,
   isValidSubdomain,
+  NOUNS,
   parseHost,
   RESERVED_NAMES,
   slugOf,
 } from '../src/names.ts'
-import { ADJECTIVES, NOUNS } from '../src/words.ts'
 
 const ROUNDS = Number(process.env.LT_FUZZ ?? 2_000)
 

@@ -85,10 +85,19 @@ test('it holds what runs and what explains it, and nothing else', async () => {
   expect(top).toEqual(expect.arrayContaining(['LICENSE', 'dist', 'package.json']))
 })
 
-test('it is small: 1 MB to fetch, 8.7 MB on the disk with everything it needs', async () => {
-  expect(Bun.file(tarball).size).toBeLessThan(1_000_000)
+test('it is small: 1.1 MB to fetch, 9.1 MB on the disk with everything it needs', async () => {
+  expect(Bun.file(tarball).size).toBeLessThan(1_100_000)
   const [kilobytes = ''] = (await succeed(['du', '-sk', 'node_modules'], installed.npm)).split('\t')
-  expect(Number(kilobytes)).toBeLessThan(8_700)
+  expect(Number(kilobytes)).toBeLessThan(9_100)
+})
+
+test('node --enable-source-maps names the line of the source that throws', async () => {
+  const program = join(installed.npm, 'mistake.mjs')
+  await Bun.write(program, "import { TunnelClient } from 'localtunnels'\nnew TunnelClient({ prot: 1 })\n")
+  const { output } = await run(['node', '--enable-source-maps', program], installed.npm)
+  const [, line = ''] = /src\/option-names\.ts:(\d+)/.exec(output) ?? []
+  const source = await Bun.file(join(import.meta.dir, '../src/option-names.ts')).text()
+  expect(source.split('\n')[Number(line) - 1]).toContain("throw new TunnelError('OPTION_INVALID', [what")
 })
 
 /** The files of the package, by their paths in it. */

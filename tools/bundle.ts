@@ -14,6 +14,7 @@ import {
   rmSync,
   writeFileSync,
 } from 'node:fs'
+import { SourceMap } from 'node:module'
 import { tmpdir } from 'node:os'
 import { basename, dirname, join, relative, resolve } from 'node:path'
 import { inputTypes } from './config-types.ts'
@@ -48,6 +49,7 @@ const built = await Bun.build({
   target: 'node',
   format: 'esm',
   splitting: true,
+  sourcemap: 'external',
   external: [
     'bun',
     'bun:*',
@@ -77,13 +79,15 @@ const built = await Bun.build({
 for (const log of built.logs) console.error(log.message)
 if (!built.success) process.exit(1)
 
-const bytes = built.outputs.reduce((sum, { size }) => sum + size, 0)
+const modules = built.outputs.filter(({ kind }) => kind !== 'sourcemap')
+const bytes = modules.reduce((sum, { size }) => sum + size, 0)
 keepClientAlone()
-finish()
+const unformatted = finish()
 format()
 restoreFirstLines()
+writeMaps()
 const declarations = into === undefined ? dropDeclarations() : 0
-console.log(`${built.outputs.length} modules, ${(bytes / 1e3).toFixed(0)} kB; ${declarations} declarations`)
+console.log(`${modules.length} modules, ${(bytes / 1e3).toFixed(0)} kB; ${declarations} declarations`)
 
 function sourceOf(output: string): string {
   return output.replace('./dist/', '').replace(/\.js$/, '.ts')
@@ -105,8 +109,9 @@ function keepClientAlone(): void {
 }
 
 /** Names the parts after what is in them, and writes the place of each module into the code that asks for it. */
-function finish(): void {
-  const texts = new Map(built.outputs.map(({ path }) => [path, readFileSync(path, 'utf8')]))
+function finish(): ReadonlyMap<string, Unformatted> {
+  const unformatted = new Map<string, Unformatted>()
+  const texts = new Map(modules.map(({ path }) => [path, readFileSync(path, 'utf8')]))
   const names = partNames()
   const plain = plainNames([...texts.values()])
   for (const [path, text] of texts) {
@@ -119,13 +124,18 @@ function finish(): void {
       )
       .replace(/\b(\w+)2\b/g, (name, bare) => (plain.has(bare) ? bare : name))
     rmSync(path)
+    const map = JSON.parse(readFileSync(`${path}.map`, 'utf8'))
+    rmSync(`${path}.map`)
     // Bun compiles a file with this first line as it is, without a pass of its own, and reads it as Latin-1.
     const ascii = finished.replace(
       /[^\0-\x7f]/g,
       one => `\\u${one.charCodeAt(0).toString(16).padStart(4, '0')}`,
     )
-    writeFileSync(join(dirname(path), names.get(basename(path)) ?? basename(path)), `// @bun\n${ascii}`)
+    const file = join(dirname(path), names.get(basename(path)) ?? basename(path))
+    writeFileSync(file, `// @bun\n${ascii}`)
+    unformatted.set(relative(made, file), { text: ascii, map, firstLine: text.startsWith('#!') ? 1 : 0 })
   }
+  return unformatted
 }
 
 /** File names of the parts: the largest module in each gives it its name, `http-head.js`. */
@@ -178,6 +188,71 @@ function format(): void {
   rmSync(join(made, 'biome.json'))
   cpSync(made, dist, { recursive: true })
   rmSync(made, { recursive: true })
+}
+
+/** The code before it is formatted; the map is that of the bundler, which begins `firstLine` lines above. */
+interface Unformatted {
+  readonly text: string
+  readonly map: ConstructorParameters<typeof SourceMap>[0]
+  readonly firstLine: number
+}
+
+/** Writes a map of lines for each module: `node --enable-source-maps` then names the lines of the sources. */
+function writeMaps(): void {
+  for (const [file, { text, map, firstLine }] of unformatted) {
+    const path = join(dist, file)
+    const formatted = readFileSync(path, 'utf8')
+    const lookup = new SourceMap(map)
+    // Formatting moves words between lines, and changes none.
+    const words = wordsOf(text)
+    const sources: string[] = []
+    const lines: string[] = []
+    let [next, lastSource, lastLine] = [0, 0, 0]
+    for (const [index, line] of formatted.split('\n').entries()) {
+      lines.push('')
+      const own =
+        index < formatted.slice(0, formatted.indexOf('// @bun')).split('\n').length ? [] : wordsOf(line)
+      if (own.length === 0) continue
+      const at = words.slice(next, next + 50).findIndex(({ word }) => word === own[0]!.word)
+      if (at < 0) continue
+      const { line: from, column } = words[next + at]!
+      next += at + own.length
+      const entry = lookup.findEntry(from + firstLine, column)
+      if (!('originalSource' in entry)) continue
+      const name = relative(dirname(path), resolve(made, entry.originalSource))
+      if (!sources.includes(name)) sources.push(name)
+      const source = sources.indexOf(name)
+      lines[index] = [0, source - lastSource, entry.originalLine - lastLine, 0].map(vlq).join('')
+      ;[lastSource, lastLine] = [source, entry.originalLine]
+    }
+    writeFileSync(
+      `${path}.map`,
+      JSON.stringify({ version: 3, sources, names: [], mappings: lines.join(';') }),
+    )
+    writeFileSync(path, `${formatted}//# sourceMappingURL=${basename(path)}.map\n`)
+  }
+}
+
+function wordsOf(
+  text: string,
+): readonly { readonly word: string; readonly line: number; readonly column: number }[] {
+  return text
+    .split('\n')
+    .flatMap((one, line) =>
+      [...one.matchAll(/[\w$]+/g)].map(({ 0: word, index: column }) => ({ word, line, column })),
+    )
+}
+
+/** A number in the digits of a source map. */
+function vlq(value: number): string {
+  const DIGITS = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/'
+  let rest = value < 0 ? (-value << 1) | 1 : value << 1
+  let digits = ''
+  do {
+    digits += DIGITS[(rest & 31) | (rest > 31 ? 32 : 0)]
+    rest >>>= 5
+  } while (rest > 0)
+  return digits
 }
 
 /** The bin begins with a program of sh, which is nothing to a bundler. */

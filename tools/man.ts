@@ -5,7 +5,7 @@
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import type { Actions } from '../src/cli/actions.ts'
-import { type CommandShape, type FlagShape, shapesOf } from '../src/cli/completions/shape.ts'
+import { type CommandShape, type FlagShape, shapesOf } from '../src/cli/completions.ts'
 import { createProgram } from '../src/cli/program.ts'
 import { VERSION } from '../src/version.ts'
 

@@ -106,6 +106,14 @@ static u64 now(void) {
   clock_gettime(CLOCK_MONOTONIC, &t);
   return (u64)t.tv_sec * 1000000000ull + (u64)t.tv_nsec;
 }
+/** Seconds in which this process could run and had no core: they are in each latency. */
+static double waited(void) {
+  double ran = 0, ns = 0;
+  FILE *file = fopen("/proc/self/schedstat", "r");
+  if (file && fscanf(file, "%lf %lf", &ran, &ns) != 2) ns = 0;
+  if (file) fclose(file);
+  return ns / 1e9;
+}
 static void die(const char *what) {
   fprintf(stderr, "error: %s: %s\n", what, strerror(errno));
   exit(1);
@@ -556,6 +564,7 @@ int main(void) {
   // Where each request has a connection of its own, none is left open.
   u64 notOpened = plan.flags & RECONNECT ? 0 : plan.connections - freeCount, warmFailures = failed;
   failed = 0, running = 1, startedAt = lastDone = now(), endsAt = startedAt + plan.ms * 1000000ull;
+  double waitedBefore = waited();
   if (plan.flags & BACKGROUND) signal(SIGTERM, stop);
   printf("started\n");
   fflush(stdout);
@@ -599,15 +608,16 @@ int main(void) {
   // A tunnel that answers nothing for a while did so in the time that is measured.
   u64 least = plan.passes || stopped ? 0 : plan.ms * 1000000ull, took = lastDone - startedAt;
   double seconds = (took > least ? took : plan.ms * 1000000ull) / 1e9;
+  double waitedSeconds = waited() - waitedBefore;
   struct rusage used;
   getrusage(RUSAGE_SELF, &used);
   double cpu = used.ru_utime.tv_sec + used.ru_stime.tv_sec + (used.ru_utime.tv_usec + used.ru_stime.tv_usec) / 1e6;
   if (!*firstFailure && failed) snprintf(firstFailure, sizeof firstFailure, "%llu connections could not be opened", (unsigned long long)notOpened);
   for (char *at = firstFailure; *at; at++) if (*at == '"' || *at == '\\') *at = ' ';
-  printf("REPORT {\"ok\":%llu,\"failed\":%llu,\"wrong\":%llu,\"notOpened\":%llu,\"warmFailures\":%llu,\"seconds\":%.6f,\"bytes\":%llu,\"cpuSeconds\":%.3f,\"samples\":%llu,"
+  printf("REPORT {\"ok\":%llu,\"failed\":%llu,\"wrong\":%llu,\"notOpened\":%llu,\"warmFailures\":%llu,\"seconds\":%.6f,\"bytes\":%llu,\"cpuSeconds\":%.3f,\"waitedSeconds\":%.4f,\"samples\":%llu,"
          "\"mean\":%.4f,\"p50\":%.4f,\"p90\":%.4f,\"p95\":%.4f,\"p99\":%.4f,\"p999\":%.4f,\"max\":%.4f,\"failure\":\"%s\"}\n",
          (unsigned long long)ok, (unsigned long long)failed, (unsigned long long)wrong, (unsigned long long)notOpened, (unsigned long long)warmFailures, seconds,
-         (unsigned long long)bytes, cpu, (unsigned long long)samples, samples ? sum / 1e4 / samples : 0, percentile(50), percentile(90), percentile(95),
+         (unsigned long long)bytes, cpu, waitedSeconds, (unsigned long long)samples, samples ? sum / 1e4 / samples : 0, percentile(50), percentile(90), percentile(95),
          percentile(99), percentile(99.9), worst / 1e4, firstFailure);
   return 0;
 }

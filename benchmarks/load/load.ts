@@ -65,6 +65,8 @@ export interface LoadResult {
   readonly bytes: number
   /** Processor time of the generator itself. */
   readonly cpuSeconds: number
+  /** In which it had no core, on Linux: they are in the latencies of every tunnel. */
+  readonly waitedSeconds: number
   /** Milliseconds. */
   readonly mean: number
   readonly p50: number

@@ -49,8 +49,8 @@ export interface Stage {
   readonly rows: readonly Row[]
   /** Where its tunnels run. Default: on loopback. */
   readonly ground?: Ground
-  /** Work before the first figure of a tunnel: what a runtime compiles in its first seconds. */
-  warmUp?(scene: Scene): Promise<void>
+  /** Work before the first figure of a tunnel: what a runtime compiles in its first seconds. Default: its first row, uncounted. */
+  warmUp?(scene: Scene): Promise<unknown>
 }
 
 export interface Measured {
@@ -211,7 +211,8 @@ class StageRun {
             await row.check?.(scene).catch((error: unknown) => this.#failed(row, peer, 0, error))
         }
         // What fails here fails in the rows, too.
-        await this.#stage.warmUp?.(scene).catch(() => {})
+        const { warmUp = rows[0]!.take } = this.#stage
+        await warmUp(scene).catch(() => {})
         return
       } catch (error) {
         why = reasonOf(error)

@@ -106,7 +106,7 @@ function number(
 }
 
 const given = readArguments()
-if (given.words.length > 0 && /\/benchmarks\/(?!index|report)[\w-]+\.ts$/.test(process.argv[1] ?? ''))
+if (given.words.length > 0 && /\/suites\/[\w-]+\.ts$/.test(process.argv[1] ?? ''))
   refuse(`a suite takes no words: ${given.words.join(' ')}; --only chooses its tables`)
 /** Read before anything is measured: what cannot be compared with is said at once. */
 const before: SavedRun | undefined = given.gate === undefined ? undefined : await savedRun(given.gate)

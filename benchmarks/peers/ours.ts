@@ -7,9 +7,6 @@ import { packagedBinary, packagedCommand } from './packaged.ts'
 import { eachPort, endpoint, type Peer, type Plan, type Ports, type Program, type Site } from './peer.ts'
 
 const FOLDER = join(import.meta.dir, '../ours')
-/** Built by `detect`: of the package, and the single executable. */
-let command: readonly string[] = []
-let executable: readonly string[] = []
 
 export interface OursOptions {
   /** The programs that users start, `localtunnels server` and `localtunnels PORT`, in place of the library. */
@@ -35,6 +32,8 @@ export interface OursOptions {
 }
 
 export function ours(name: string, how: string, options: OursOptions = {}): Peer {
+  /** Of the command line: built by `detect`. */
+  let command: readonly string[] = []
   return {
     name,
     role: 'ours',
@@ -42,15 +41,15 @@ export function ours(name: string, how: string, options: OursOptions = {}): Peer
     how,
     ...(options.tls && { tls: true }),
     detect: async () => {
-      if (options.cli === 'binary') executable = [await packagedBinary()]
+      if (options.cli === 'binary') command = [await packagedBinary()]
       else if (options.cli) command = ['bun', await packagedCommand()]
       return { version: 'this commit' }
     },
-    plan: (ports, site) => plan(options, ports, site),
+    plan: (ports, site) => plan(options, ports, site, command),
   }
 }
 
-function plan(options: OursOptions, all: Ports, site: Site): Plan {
+function plan(options: OursOptions, all: Ports, site: Site, command: readonly string[]): Plan {
   const ports = appsOf(options, all)
   const port = freePort()
   const { host, port: dialled } = site.dial(port)
@@ -68,8 +67,9 @@ function plan(options: OursOptions, all: Ports, site: Site): Plan {
     ]),
   )
   const server = `${scheme}://${host}:${dialled}`
-  const one = options.cli ? commandLine : library
-  const programs = one(options, port, server, site)
+  const programs = options.cli
+    ? commandLine(options, port, server, site, command)
+    : library(options, port, server, site)
   const clients = options.services
     ? [programs.services(Object.values(ports)[0]!, names)]
     : Object.entries(ports).flatMap(([name, origin]) =>
@@ -143,12 +143,18 @@ function originOf({ httpsApp, h2cApp, pool, route }: OursOptions, port: number):
   }
 }
 
-function commandLine(options: OursOptions, port: number, server: string, site: Site): Programs {
+function commandLine(
+  options: OursOptions,
+  port: number,
+  server: string,
+  site: Site,
+  program: readonly string[],
+): Programs {
   const home = site.file('home/.keep', '').replace('/.keep', '')
   const env = { HOME: home, XDG_STATE_HOME: home, XDG_CONFIG_HOME: home, NO_COLOR: '', ...options.env }
   const terminal = options.cli === 'terminal'
   const run = (flags: readonly string[]): Program => ({
-    command: [...(options.cli === 'binary' ? executable : command), ...flags],
+    command: [...program, ...flags],
     cwd: home,
     env,
     ...(terminal && { terminal }),

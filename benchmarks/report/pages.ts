@@ -80,7 +80,8 @@ function remarksOf(suites: readonly SuiteResult[]): string {
   const meanwhile = suites.flatMap(one => one.meanwhile ?? [])
   const foreign = median([...figures('foreign'), ...meanwhile.map(one => one.foreign)])
   const steal = median([...figures('steal'), ...meanwhile.map(one => one.steal)])
-  const few = tables.filter(({ rounds = FEW_ROUNDS }) => rounds < FEW_ROUNDS)
+  const judged = [...new Set(standingsOf(tables, 'ours-cli').map(({ table: one }) => one))]
+  const few = judged.filter(({ rounds = FEW_ROUNDS }) => rounds < FEW_ROUNDS)
   const near = tables.flatMap(({ title, note }) => {
     const [, names] = /ceiling \(direct\): (.*?)\.(?: |$)/.exec(note ?? '') ?? []
     return names === undefined ? [] : [`${title} (${names.split(', ').slice(0, NAMED).join(', ')})`]
@@ -94,7 +95,7 @@ function remarksOf(suites: readonly SuiteResult[]): string {
     ...(Number.isNaN(foreign) ? [] : [`- ${meanwhileLine({ foreign, steal })}`]),
     ...(isShared ? ['- **The machine was shared with other work: these figures are provisional.**'] : []),
     ...(few.length > 0
-      ? [`- ${few.length} of ${tables.length} tables have fewer than ${FEW_ROUNDS} rounds.`]
+      ? [`- ${few.length} of ${judged.length} judged rows have fewer than ${FEW_ROUNDS} rounds.`]
       : []),
     ...(near.length > 0
       ? [
@@ -282,7 +283,9 @@ function stepOf(title: string): string {
 }
 
 function percentiles(title: string, of: Table | undefined): string | null {
-  const keys = ['p50', 'p90', 'p95', 'p99', 'p999']
+  const keys = ['p50', 'p90', 'p95', 'p99', 'p999'].filter(key =>
+    of?.rows.some(row => middle(row, key) !== null),
+  )
   const drawn = (of?.rows ?? [])
     .filter(({ name }) => DRAWN.test(name))
     .map(row => ({
@@ -291,7 +294,7 @@ function percentiles(title: string, of: Table | undefined): string | null {
       spreads: keys.map(key => rangeIn(row, key)),
     }))
   if (drawn.every(({ points }) => points.every(point => point === null))) return null
-  const steps = ['p50', 'p90', 'p95', 'p99', 'p99.9']
+  const steps = keys.map(key => key.replace('999', '99.9'))
   return curves(
     title,
     'less is better; logarithmic; dotted: no tunnel, dashed: one reverse proxy',

@@ -25,10 +25,17 @@ export interface Standing extends Verdict {
 /** Rows of other load generators: work that other tables have, too. */
 export const OF_GENERATORS: RegExp = /^(?:wrk|wrkpost|vegeta)$/
 
-/** Of every table in which `tunnel` and another program have figures the first column of each kind. */
+/** A row of one round is never level, and a coin says "behind" in each of three rounds for one row in eight. */
+const JUDGED_ROUNDS = 3
+
+/** Of every table in which `tunnel` and another program have figures in enough rounds the first column of each kind. */
 export function standingsOf(tables: readonly Table[], tunnel: string): readonly Standing[] {
   const judged = tables.filter(
-    table => !isTimed(table) && table.id !== 'fidelity' && !OF_GENERATORS.test(table.id),
+    table =>
+      !isTimed(table) &&
+      table.rounds !== undefined &&
+      table.rounds >= JUDGED_ROUNDS &&
+      !OF_GENERATORS.test(table.id),
   )
   return judged.flatMap(table =>
     KINDS.flatMap((kind): Standing[] => {

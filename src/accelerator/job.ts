@@ -9,7 +9,6 @@ export type Side = 'from' | 'to'
 /** A command of the main thread to start a splice. */
 export interface SpliceOrder {
   readonly slot: number
-  /** The two descriptors. */
   readonly from: number
   readonly to: number
   readonly limitBytes: number

@@ -8,7 +8,7 @@ export const MAX_SPLICES = 128
 
 /**
  * The maximum number of lane ends in a process. Each lane has a visitor with frequent requests, and a connection to
- * an app. If exceeded, requests stay on the main thread. Measured by `benchmarks/speed.ts --only t500`.
+ * an app. If exceeded, requests stay on the main thread. Measured by `benchmarks/suites/speed.ts --only t500`.
  */
 export const MAX_LANES = 1024
 
@@ -72,7 +72,6 @@ export class SharedSlots {
     Atomics.store(this.#order, 0, 0)
   }
 
-  /** Called by the worker thread when bytes reached the other socket. */
   moved(slot: number, bytes: number): void {
     this.#numbers[NUMBERS * slot + MOVED] = bytes
     Atomics.store(this.#order, 0, 0)

@@ -1,5 +1,6 @@
 // Sends an HTTPS request with a limited time and response size, for authorities and DNS providers.
 
+import { messageOf } from '../errors.ts'
 import type { Clock } from './clock.ts'
 
 export interface BoundedRequest {
@@ -39,7 +40,7 @@ export async function boundedRequest(url: string, request: BoundedRequest): Prom
     if (signal?.aborted) throw signal.reason
     const { host } = new URL(url)
     if (timeout.aborted) throw new Error(`${host} did not answer within ${timeoutMs} ms`, { cause })
-    const reason = cause instanceof Error ? cause.message : String(cause)
+    const reason = messageOf(cause)
     // Bun adds a question to the user: Is the computer able to access the url?
     throw new Error(`${host}: ${reason.replace(/\. Is the computer .*$/, '')}`, { cause })
   }

@@ -4,7 +4,7 @@ import { X509Certificate } from 'node:crypto'
 import { open } from 'node:fs/promises'
 import { createSecureContext } from 'node:tls'
 import type { Certificate, Certificates, ListedCertificate } from '../certificates.ts'
-import { TunnelError, whyUnreadable } from '../errors.ts'
+import { messageOf, optionInvalid, TunnelError, whyUnreadable } from '../errors.ts'
 import { Events } from '../events.ts'
 import { FileWatch } from '../file-watch.ts'
 import { pairFault } from '../x509/pair.ts'
@@ -53,7 +53,7 @@ export class FileCertificates extends Events<FileCertificatesEvents> implements 
 
   /** Reads the files. Rejects with `TLS_INVALID` if a pair is unusable, and with `OPTION_INVALID` for an empty list. */
   static async open(files: readonly CertificateFile[]): Promise<FileCertificates> {
-    if (files.length === 0) throw new TunnelError('OPTION_INVALID', 'No certificate files are given.')
+    if (files.length === 0) throw optionInvalid('No certificate files are given.')
     const certificates = new FileCertificates(files)
     try {
       certificates.#serve(await Promise.all(files.map(load)))
@@ -153,10 +153,7 @@ async function load(file: CertificateFile): Promise<Loaded> {
     // Checks the whole chain with the library that will use it.
     createSecureContext({ cert, key })
   } catch (cause) {
-    throw invalid(
-      `${file.cert} cannot be used: ${cause instanceof Error ? cause.message : String(cause)}.`,
-      cause,
-    )
+    throw invalid(`${file.cert} cannot be used: ${messageOf(cause)}.`, cause)
   }
   const { subjectAltName = '', validTo } = new X509Certificate(cert)
   return { certificate: { cert, key }, names: namesOf(subjectAltName), notAfterMs: Date.parse(validTo) }

@@ -3,7 +3,7 @@
 
 import { X509Certificate } from 'node:crypto'
 import type { Certificate, Certificates, ListedCertificate } from '../certificates.ts'
-import { ERRORS, type ErrorCode, TunnelError } from '../errors.ts'
+import { ERRORS, type ErrorCode, optionInvalid, TunnelError } from '../errors.ts'
 import { Events } from '../events.ts'
 import type { CertificateStore, OrderLimits, StoredCertificate, StoredRefusal } from '../store.ts'
 import type { Authority } from './authority.ts'
@@ -14,9 +14,8 @@ import { Delayed, Gone, Standing } from './delayed.ts'
 import { type Kept, KeptCertificates } from './kept.ts'
 import { isCertifiable, normalName, wildcardOf } from './names.ts'
 import { type RenewalTimes, renewalTimes } from './renewal-times.ts'
-import { Rounds } from './rounds.ts'
+import { Rounds, Slots } from './rounds.ts'
 import { Shares } from './shares.ts'
-import { Slots } from './slots.ts'
 
 export interface IssuerOptions {
   readonly authority: Authority
@@ -208,7 +207,7 @@ export class Issuer extends Events<IssuerEvents> implements Certificates {
   #addAlways(names: readonly string[]): void {
     const wrong = names.find(name => !isCertifiable(name.replace(/^\*\./, '')))
     if (wrong !== undefined || names.length === 0)
-      throw new TunnelError('OPTION_INVALID', `${wrong ?? 'An empty list'} cannot have a certificate.`)
+      throw optionInvalid(`${wrong ?? 'An empty list'} cannot have a certificate.`)
     const id = names.join(',')
     this.#always.set(id, names)
     for (const name of names) this.#idOfName.set(name, id)

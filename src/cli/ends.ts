@@ -11,7 +11,7 @@ import type {
 } from '../client/options.ts'
 import type { Tunnel } from '../client/tunnels/tunnel.ts'
 import type { JwtTokenConfig, RateConfig, ServerConfigOptions } from '../config/server-config.ts'
-import { TunnelError } from '../errors.ts'
+import { optionInvalid, TunnelError } from '../errors.ts'
 import type { Guard } from '../plugin.ts'
 import type { TunnelServerEvents, TunnelServerOptions } from '../server/settings/options.ts'
 import type { SharedRates } from '../shared-rates.ts'
@@ -35,7 +35,6 @@ export interface ClientEnd {
   probe(): Promise<boolean | undefined>
   /** The round trip to the server, in milliseconds. 0 before it is measured. */
   readonly roundTripMs: number
-  /** The URL of the inspector. `undefined` if the client has none. */
   readonly inspectorUrl: string | undefined
   getTunnelUrl(): string
   getSubdomain(): string
@@ -50,7 +49,6 @@ export interface ServerEnd {
   stop(): Promise<void>
   /** Stops after another program took over. */
   handOver(): Promise<void>
-  /** The descriptors of the listening sockets. */
   readonly descriptors: readonly number[]
   /** Applies the options that can change while the server runs. */
   reload(options: TunnelServerOptions): Promise<void>
@@ -157,9 +155,6 @@ async function ratesOf(
   return rates.map(({ shared, ...one }) => {
     if (!shared) return rate(one)
     if (sharedRates !== undefined) return rate({ ...one, shared: sharedRates })
-    throw new TunnelError(
-      'OPTION_INVALID',
-      'A rate that is shared needs a cluster from the start: cluster.url, or --cluster.',
-    )
+    throw optionInvalid('A rate that is shared needs a cluster from the start: cluster.url, or --cluster.')
   })
 }

@@ -2,7 +2,7 @@
 
 import { inspect } from 'node:util'
 import { type Command, CommanderError } from 'commander'
-import { TunnelError } from '../errors.ts'
+import { messageOf, optionInvalid, TunnelError } from '../errors.ts'
 import { nearest } from '../option-names.ts'
 import { pageOf, withPages } from './documentation.ts'
 import { EXIT, exitCodeOf } from './exit-codes.ts'
@@ -68,10 +68,8 @@ function knownError(error: unknown, argv: readonly string[], command: Command): 
   const word = first === 'help' ? second : first
   if (error instanceof CommanderError && isBareWord(word) && !COMMANDS.includes(word))
     return unknownWord(word)
-  if (error instanceof CommanderError)
-    return new TunnelError('OPTION_INVALID', usageText(error, argv, command))
-  const text = error instanceof Error ? error.message : String(error)
-  return new TunnelError('INTERNAL', `${argv[0] ?? 'localtunnels'}: ${text}.`, { cause: error })
+  if (error instanceof CommanderError) return optionInvalid(usageText(error, argv, command))
+  return new TunnelError('INTERNAL', `${argv[0] ?? 'localtunnels'}: ${messageOf(error)}.`, { cause: error })
 }
 
 /** Returns the text of a usage error from commander's `error: unknown option '--prot'`. */

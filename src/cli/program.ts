@@ -8,7 +8,6 @@ import { DOCUMENTATION } from './documentation.ts'
 import { LAYOUT } from './program/help.ts'
 import { COMMANDS } from './words.ts'
 
-/** Adds the options and the action of a command. */
 type Add = (command: Command, actions: Actions) => void
 type Row = readonly [description: string, load: () => Promise<Add>, argument?: readonly [string, string]]
 

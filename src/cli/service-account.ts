@@ -3,7 +3,7 @@
 import { execFileSync } from 'node:child_process'
 import { realpathSync, type Stats, statSync } from 'node:fs'
 import { dirname } from 'node:path'
-import { TunnelError } from '../errors.ts'
+import { optionInvalid } from '../errors.ts'
 
 /** A service that root may install, and that then runs as the owner of `folder`. */
 export interface MachineService {
@@ -27,7 +27,7 @@ function nameOf(uid: number, folder: string): string {
   try {
     return execFileSync('id', ['-un', String(uid)], { encoding: 'utf8', stdio: 'pipe' }).trim()
   } catch (cause) {
-    throw new TunnelError('OPTION_INVALID', `${folder} belongs to user ${uid}, who is not known here.`, {
+    throw optionInvalid(`${folder} belongs to user ${uid}, who is not known here.`, {
       cause,
     })
   }
@@ -46,8 +46,7 @@ function pathsOf(path: string): readonly string[] {
 
 function check(path: string, stats: Stats, uid: number, user: string | undefined): void {
   if (stats.uid !== 0 && stats.uid !== uid)
-    throw new TunnelError(
-      'OPTION_INVALID',
+    throw optionInvalid(
       `${path} belongs to another user, who could change what the service runs: use a folder and a program of root, or of ${user ?? 'the user that it runs as'}.`,
     )
   // Only root is in the group of root.
@@ -55,16 +54,14 @@ function check(path: string, stats: Stats, uid: number, user: string | undefined
   if (writable !== 0) {
     // A folder such as /tmp is meant to be written by others.
     const closed = (stats.mode & 0o1000) === 0 ? `chmod go-w ${path}, or ` : ''
-    throw new TunnelError(
-      'OPTION_INVALID',
+    throw optionInvalid(
       `Others may write to ${path}, and could change what the service runs: ${closed}use another folder.`,
     )
   }
   const isHidden = user === undefined && /^\/(?:home|root|run\/user)(?:\/|$)/.test(path)
   if (isHidden || (stats.mode & (stats.uid === uid && user !== undefined ? 0o100 : 0o011)) === 0)
     if (stats.isDirectory() || isHidden)
-      throw new TunnelError(
-        'OPTION_INVALID',
+      throw optionInvalid(
         `A service does not run as root, and ${user ?? 'its user'} cannot read ${path}: use a folder such as /etc/localtunnels, and a program for the whole machine, or give the folder to a user (chown).`,
       )
 }

@@ -1,6 +1,6 @@
 // The file for a service manager: a unit of systemd, or a property list of launchd.
 
-import { TunnelError } from '../errors.ts'
+import { optionInvalid } from '../errors.ts'
 import { visible } from './terminal/format.ts'
 
 export interface ServiceSettings {
@@ -22,20 +22,19 @@ export interface ServiceSettings {
 /** Throws `OPTION_INVALID` for an invalid name. */
 export function checkName(name: string): void {
   if (!/^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$/.test(name))
-    throw new TunnelError('OPTION_INVALID', `"${visible(name)}" is not a valid name of a service.`)
+    throw optionInvalid(`"${visible(name)}" is not a valid name of a service.`)
 }
 
 /** Throws `OPTION_INVALID` for text that a unit would read as something else. */
 export function checkService({ command, folder, variables }: ServiceSettings): void {
   // Line breaks would begin another line of the unit.
   if ([...command, ...Object.values(variables)].some(word => CONTROL.test(word)))
-    throw new TunnelError('OPTION_INVALID', 'A word with a line break cannot be a part of a service.')
+    throw optionInvalid('A word with a line break cannot be a part of a service.')
   if (/["'\\]/.test(command[0] ?? ''))
-    throw new TunnelError('OPTION_INVALID', `systemd runs no program whose path has quotes: ${command[0]}.`)
+    throw optionInvalid(`systemd runs no program whose path has quotes: ${command[0]}.`)
   // systemd removes spaces at the end, joins lines at a backslash, and cannot quote these everywhere.
   if (CONTROL.test(folder) || /["\\]|\s$/.test(folder))
-    throw new TunnelError(
-      'OPTION_INVALID',
+    throw optionInvalid(
       `The name of the folder "${visible(folder)}" is not valid for a service: rename it, without line breaks, quotes and backslashes.`,
     )
 }

@@ -4,7 +4,7 @@
 import { type Command, CommanderError } from 'commander'
 import type { Fields, Value } from '../config/field.ts'
 import { CLIENT_FIELDS, SERVER_FIELDS } from '../config/schema/fields.ts'
-import { TunnelError } from '../errors.ts'
+import { optionInvalid, type TunnelError } from '../errors.ts'
 import type { Actions } from './actions.ts'
 import { createProgram } from './program.ts'
 import { commandsOf } from './settings/environment.ts'
@@ -48,8 +48,7 @@ export async function separateSecrets(
   }
   const hasServer = command.options.some(({ long }) => long === '--server')
   if (moved.has('--token') && hasServer && command.getOptionValue('server') === undefined)
-    throw new TunnelError(
-      'OPTION_INVALID',
+    throw optionInvalid(
       'A service with --token needs --server: it gets the token as a variable, which goes to no default server.',
     )
   const kept = without(words, moved)
@@ -82,9 +81,9 @@ async function parsed(words: readonly string[]): Promise<Command> {
   } catch (cause) {
     if (!(cause instanceof CommanderError)) throw cause
     const why = cause.message.replace(/^error: /, '').split('\n')[0]
-    throw new TunnelError('OPTION_INVALID', `A service cannot run these words: ${why}.`, { cause })
+    throw optionInvalid(`A service cannot run these words: ${why}.`, { cause })
   }
-  if (found === undefined) throw new TunnelError('OPTION_INVALID', 'A service cannot run these words.')
+  if (found === undefined) throw optionInvalid('A service cannot run these words.')
   return found
 }
 
@@ -101,8 +100,7 @@ function without(words: readonly string[], moved: ReadonlySet<string>): readonly
 }
 
 function exposed(what: string): TunnelError {
-  return new TunnelError(
-    'OPTION_INVALID',
+  return optionInvalid(
     `${what} would be in a file that others can read: use localtunnels login, or a configuration file.`,
   )
 }

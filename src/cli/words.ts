@@ -1,7 +1,7 @@
 // The first words of command lines: our commands, those of other tunnels, and the command that a misspelt word was
 // meant to be.
 
-import { TunnelError } from '../errors.ts'
+import { optionInvalid, type TunnelError } from '../errors.ts'
 import { nearest } from '../option-names.ts'
 import { commandHint, ofOtherTunnel, shareFlags } from './other-tunnels.ts'
 
@@ -64,5 +64,5 @@ export function unknownWord(word: string): TunnelError {
   const near = nearest(word, [...COMMANDS, 'start', 'serve'])
   const nearHint = near === undefined ? `Commands: ${COMMANDS.join(', ')}.` : `Did you mean ${near}?`
   const hint = commandHint([word]) ?? nearHint
-  return new TunnelError('OPTION_INVALID', `"${word}" is neither a port, a URL nor a command. ${hint}`)
+  return optionInvalid(`"${word}" is neither a port, a URL nor a command. ${hint}`)
 }

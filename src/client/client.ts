@@ -1,7 +1,7 @@
 // The core of a tunnel client: gives local services public addresses over one connection and keeps them, whatever happens to the network.
 /// <reference lib="esnext.disposable" preserve="true" />
 
-import { type ErrorCode, TunnelError } from '../errors.ts'
+import { type ErrorCode, optionInvalid, TunnelError } from '../errors.ts'
 import { Events } from '../events.ts'
 import { checkNames } from '../option-names.ts'
 import { associate } from '../sockets/associate.ts'
@@ -77,7 +77,6 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
   readonly #tries: Tries
   #state: TunnelState = 'idle'
   #connection: Connection | undefined
-  /** The reports that the server sends on `#connection`. */
   #reports: VisitReports | undefined
   /** The first id for the next connection, above those of earlier ones. */
   #firstId = 0
@@ -132,8 +131,7 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
       throw new TunnelError('STATE_INVALID', `The client is ${this.#state} already.`)
     }
     if (this.#tunnels.size === 0) {
-      throw new TunnelError(
-        'OPTION_INVALID',
+      throw optionInvalid(
         'One of port, url, unix, fetch, folder and later says where the app is; or call http(), tcp(), udp().',
       )
     }
@@ -203,7 +201,7 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
    * `connect()`; the client's other tunnels continue.
    */
   async http(options: HttpTunnelOptions): Promise<Tunnel> {
-    if (options.later) throw new TunnelError('OPTION_INVALID', "later is for the client's own tunnel.")
+    if (options.later) throw optionInvalid("later is for the client's own tunnel.")
     checkNames(options, HTTP_NAMES, 'http()', CLIENT_HINTS)
     return this.add(() => httpTunnel(options, {}, dial, this.#parts.originOf))
   }
@@ -252,8 +250,7 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
     if (this.#late === undefined)
       throw new TunnelError('STATE_INVALID', 'The client was not made with later.')
     const options = typeof where === 'number' ? { port: where } : where
-    if (options.later)
-      throw new TunnelError('OPTION_INVALID', 'forward() says where the app is, and not later.')
+    if (options.later) throw optionInvalid('forward() says where the app is, and not later.')
     checkNames(options, ORIGIN_NAMES, 'forward()')
     this.#late.lead(originOf(options, dial, this.#parts.originOf))
   }

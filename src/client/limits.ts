@@ -1,6 +1,6 @@
 // All limits of a client, with their defaults.
 
-import { TunnelError } from '../errors.ts'
+import { optionInvalid } from '../errors.ts'
 import { checkNames, whole } from '../option-names.ts'
 
 /**
@@ -56,5 +56,5 @@ const MAX_TIMER_MS = 2_147_483_647
 /** Returns the value. Throws `OPTION_INVALID` if no timer can wait for that long. */
 export function positive(name: string, value: number): number {
   if (value > 0 && value <= MAX_TIMER_MS) return value
-  throw new TunnelError('OPTION_INVALID', `${name} must be 1 to ${MAX_TIMER_MS} milliseconds, not ${value}.`)
+  throw optionInvalid(`${name} must be 1 to ${MAX_TIMER_MS} milliseconds, not ${value}.`)
 }

@@ -28,12 +28,10 @@ export class Parts {
     return this.all.find(({ textWire }) => textWire !== undefined)?.textWire
   }
 
-  /** The check of HTTP/2 apps. `undefined` if there is none. */
   get loadHttp2Probing(): (() => Promise<Probing>) | undefined {
     return this.all.find(({ loadHttp2Probing }) => loadHttp2Probing !== undefined)?.loadHttp2Probing
   }
 
-  /** Makes the origin of an app that has no address. */
   readonly originOf: OwnOrigin = options => {
     let origin: Origin | undefined
     for (const part of this.all) origin ??= part.originOf?.(options)

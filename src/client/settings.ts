@@ -1,7 +1,7 @@
 // Turns the options of a client, and its environment, into settings. This is the only place that checks them.
 
 import type { Agent } from 'node:http'
-import { TunnelError } from '../errors.ts'
+import { optionInvalid } from '../errors.ts'
 import { whole } from '../option-names.ts'
 import type { Dial } from '../socket.ts'
 import { proxyChooser } from './carriers/proxy.ts'
@@ -18,7 +18,6 @@ import type { Environment, TunnelSettings } from './tunnels/tunnel-settings.ts'
 
 export interface ClientSettings {
   readonly server: ServerAddress
-  /** The other servers of the cluster. */
   readonly otherServers: readonly ServerChoice[]
   readonly tunnel: TunnelSettings | undefined
   readonly token: string | undefined
@@ -65,12 +64,12 @@ export function clientSettings(
 ): ClientSettings {
   const { wire = 'auto' } = options
   if (wire !== 'auto' && wire !== 'streams' && wire !== 'json') {
-    throw new TunnelError('OPTION_INVALID', `wire must be auto, streams or json, not "${String(wire)}".`)
+    throw optionInvalid(`wire must be auto, streams or json, not "${String(wire)}".`)
   }
   const pingIntervalMs = positive('pingIntervalMs', options.pingIntervalMs ?? 10_000)
   const deadAfterMs = positive('deadAfterMs', options.deadAfterMs ?? 20_000)
   if (deadAfterMs <= pingIntervalMs) {
-    throw new TunnelError('OPTION_INVALID', 'deadAfterMs must be more than pingIntervalMs.')
+    throw optionInvalid('deadAfterMs must be more than pingIntervalMs.')
   }
   // An empty variable counts as not set.
   const fallback = (options.token ?? environment.TUNNEL_TOKEN) || undefined
@@ -78,13 +77,13 @@ export function clientSettings(
   const choices = serversOf(given, options, fallback)
   const [{ server, token }, ...otherServers] = choices
   if (options.agent !== undefined && options.proxy) {
-    throw new TunnelError('OPTION_INVALID', 'agent and proxy exclude each other: the agent is the way.')
+    throw optionInvalid('agent and proxy exclude each other: the agent is the way.')
   }
   // The request with the token may be sent before this code sees the certificate.
   if (options.agent !== undefined && options.pin !== undefined) {
     const text =
       'pin cannot be verified where an agent makes the connection: use proxy, or leave the pin out.'
-    throw new TunnelError('OPTION_INVALID', text)
+    throw optionInvalid(text)
   }
   const chooseProxy = proxyChooser(options, environment)
   const way = {
@@ -131,7 +130,7 @@ function serversOf(
 ): readonly [ServerChoice, ...ServerChoice[]] {
   const [first, ...others] = typeof given === 'string' ? [given] : given
   if (first === undefined || others.length >= MAX_SERVERS)
-    throw new TunnelError('OPTION_INVALID', `server must name 1 to ${MAX_SERVERS} servers.`)
+    throw optionInvalid(`server must name 1 to ${MAX_SERVERS} servers.`)
   const choice = (one: string | OneServer): ServerChoice => {
     const { url, token = fallback, ca = options.ca } = typeof one === 'string' ? { url: one } : one
     return {

@@ -73,7 +73,6 @@ export class Check {
     return place !== undefined && this.faults.some(({ at }) => at === place)
   }
 
-  /** Returns `config` if there is no fault. */
   checked<Config>(config: Config): Checked<Config> {
     const { faults } = this
     return {

@@ -110,13 +110,11 @@ export function wantedOf(value: Value): string {
   }
 }
 
-/** Returns a value for messages. */
 export function showValue(value: string | number | boolean): string {
   const text = JSON.stringify(value)
   return text.length <= 80 ? text : `${text.slice(0, 77)}…"`
 }
 
-/** Returns a value for explanations. */
 export function showResult(result: unknown, value: Value, text: string): string {
   if (value.type === 'duration') return formatDuration(Number(result))
   if (value.type === 'size') return formatSize(Number(result))

@@ -187,7 +187,6 @@ export class MemoryDirectory implements Directory {
     this.#records.set(name, { epoch, proof, isShared, isTls, nodes, until: this.#now() + holdMs })
   }
 
-  /** Returns the record of a name. `undefined` if it is free. */
   #recordOf(name: string): Record | undefined {
     const record = this.#records.get(name)
     if (record === undefined) return undefined

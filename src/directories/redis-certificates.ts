@@ -1,7 +1,7 @@
 // Certificates of an ACME authority in Redis or Valkey: the servers of a cluster order each once and share it.
 
 import { createCipheriv, createDecipheriv, createHash, randomBytes } from 'node:crypto'
-import { TunnelError } from '../errors.ts'
+import { messageOf, TunnelError } from '../errors.ts'
 import type {
   CertificateStore,
   OrderLimits,
@@ -11,7 +11,6 @@ import type {
   StoredRefusal,
 } from '../store.ts'
 import { type Connection, openRedis, type RedisDirectoryOptions } from './redis.ts'
-import { ADMIT, CLAIM, PRUNE, RELEASE, RESCHEDULE } from './redis-certificate-scripts.ts'
 
 export interface RedisCertificatesOptions extends RedisDirectoryOptions {
   /** The URL of the authority's directory: each authority has its own account and certificates. */
@@ -68,15 +67,11 @@ export class RedisCertificates implements CertificateStore {
   }
 
   saveAccount(account: StoredAccount): Promise<void> {
-    return this.#attempt(async () => {
-      await this.#redis.set(`${this.#prefix}account`, this.#sealed(account))
-    })
+    return this.#run(() => this.#redis.set(`${this.#prefix}account`, this.#sealed(account)))
   }
 
   removeAccount(): Promise<void> {
-    return this.#attempt(async () => {
-      await this.#redis.del(`${this.#prefix}account`)
-    })
+    return this.#run(() => this.#redis.del(`${this.#prefix}account`))
   }
 
   certificate(id: string): Promise<StoredCertificate | undefined> {
@@ -95,16 +90,16 @@ export class RedisCertificates implements CertificateStore {
 
   saveCertificate({ renewAtMs, lookAtMs, window, ...certificate }: StoredCertificate): Promise<void> {
     const { id } = certificate
-    return this.#attempt(async () => {
-      await this.#redis
+    return this.#run(() =>
+      this.#redis
         .multi()
         .hset(`${this.#prefix}certificates`, id, this.#sealed(certificate))
         .hset(`${this.#prefix}times`, id, JSON.stringify({ renewAtMs, lookAtMs, window }))
         .zadd(`${this.#prefix}due`, lookAtMs, id)
         .hdel(`${this.#prefix}orders`, id)
         .hdel(`${this.#prefix}refusals`, id)
-        .exec()
-    })
+        .exec(),
+    )
   }
 
   reschedule(id: string, { renewAtMs, lookAtMs, window }: Times): Promise<void> {
@@ -115,14 +110,14 @@ export class RedisCertificates implements CertificateStore {
   }
 
   removeCertificate(id: string): Promise<void> {
-    return this.#attempt(async () => {
-      await this.#redis
+    return this.#run(() =>
+      this.#redis
         .multi()
         .hdel(`${this.#prefix}certificates`, id)
         .hdel(`${this.#prefix}times`, id)
         .zrem(`${this.#prefix}due`, id)
-        .exec()
-    })
+        .exec(),
+    )
   }
 
   dueCertificates(nowMs: number, limit: number): Promise<readonly string[]> {
@@ -173,9 +168,7 @@ export class RedisCertificates implements CertificateStore {
   }
 
   prune(beforeMs: number): Promise<void> {
-    return this.#attempt(async () => {
-      await this.#redis.ltPrune(this.#prefix, beforeMs)
-    })
+    return this.#run(() => this.#redis.ltPrune(this.#prefix, beforeMs))
   }
 
   admitOrder(id: string, nowMs: number, limits: OrderLimits): Promise<number | undefined> {
@@ -193,9 +186,7 @@ export class RedisCertificates implements CertificateStore {
   }
 
   release(id: string, holder: string): Promise<void> {
-    return this.#attempt(async () => {
-      await this.#redis.ltRelease(this.#prefix, id, holder)
-    })
+    return this.#run(() => this.#redis.ltRelease(this.#prefix, id, holder))
   }
 
   close(): Promise<void> {
@@ -208,15 +199,11 @@ export class RedisCertificates implements CertificateStore {
 
   /** Writes an entry with its time before it, for `prune`. */
   #put(table: string, id: string, atMs: number, value: object): Promise<void> {
-    return this.#attempt(async () => {
-      await this.#redis.hset(`${this.#prefix}${table}`, id, `${atMs} ${this.#sealed(value)}`)
-    })
+    return this.#run(() => this.#redis.hset(`${this.#prefix}${table}`, id, `${atMs} ${this.#sealed(value)}`))
   }
 
   #remove(table: string, id: string): Promise<void> {
-    return this.#attempt(async () => {
-      await this.#redis.hdel(`${this.#prefix}${table}`, id)
-    })
+    return this.#run(() => this.#redis.hdel(`${this.#prefix}${table}`, id))
   }
 
   #dated<Value>(text: string | null): Value | undefined {
@@ -244,14 +231,79 @@ export class RedisCertificates implements CertificateStore {
     return JSON.parse(opened.toString()) as Value
   }
 
+  /** Does something whose result does not matter. */
+  async #run(work: () => Promise<unknown>): Promise<void> {
+    await this.#attempt(work)
+  }
+
   async #attempt<Value>(work: () => Promise<Value>): Promise<Value> {
     if (this.#isClosed) throw new TunnelError('STORE_FAILED', 'The store is closed.')
     try {
       return await work()
     } catch (cause) {
-      const reason = cause instanceof Error ? cause.message : String(cause)
-      const text = `The certificates in Redis cannot be used: ${reason}.`
+      const text = `The certificates in Redis cannot be used: ${messageOf(cause)}.`
       throw new TunnelError('STORE_FAILED', text, { cause })
     }
   }
 }
+
+/**
+ * The script to plan the next check. ARGV: id, times as JSON, time of the check. Does nothing if there is no such
+ * certificate.
+ */
+export const RESCHEDULE: string = `
+local prefix, id = KEYS[1], ARGV[1]
+if redis.call('hexists', prefix .. 'certificates', id) == 0 then return 0 end
+redis.call('hset', prefix .. 'times', id, ARGV[2])
+redis.call('zadd', prefix .. 'due', ARGV[3], id)
+return 1`
+
+/** The script to forget. ARGV: a time. Orders, refusals and claims begin with one; those before it are removed. */
+export const PRUNE: string = `
+local before = tonumber(ARGV[1])
+for _, name in ipairs({ 'orders', 'refusals', 'claims' }) do
+  local all = redis.call('hgetall', KEYS[1] .. name)
+  for at = 1, #all, 2 do
+    if tonumber(string.match(all[at + 1], '^%S+')) < before then redis.call('hdel', KEYS[1] .. name, all[at]) end
+  end
+end
+return 1`
+
+/**
+ * The script to admit an order. ARGV: id, now, number of orders for a name and their window, number of orders for all
+ * and their window. Returns the time when one is allowed; '' if it was counted.
+ */
+export const ADMIT: string = `
+local prefix, id, now = KEYS[1], ARGV[1], tonumber(ARGV[2])
+local ofName, ofAll = prefix .. 'admitted:' .. id, prefix .. 'admitted'
+local function freeAt(key, most, window)
+  redis.call('zremrangebyscore', key, '-inf', string.format('%.0f', now - window))
+  if most == 0 then return nil end
+  local last = redis.call('zrevrange', key, most - 1, most - 1, 'withscores')
+  return last[2] and tonumber(last[2]) + window
+end
+local name = freeAt(ofName, tonumber(ARGV[3]), tonumber(ARGV[4]))
+local all = freeAt(ofAll, tonumber(ARGV[5]), tonumber(ARGV[6]))
+if name or all then return string.format('%.0f', math.max(name or 0, all or 0)) end
+local member = redis.call('incr', prefix .. 'admissions')
+redis.call('zadd', ofName, ARGV[2], member)
+redis.call('zadd', ofAll, ARGV[2], member)
+redis.call('pexpire', ofName, ARGV[4] + 60000)
+return ''`
+
+/** The script to claim. ARGV: id, holder, now, until. Returns whether the claim succeeded. */
+export const CLAIM: string = `
+local key, id, holder, now = KEYS[1] .. 'claims', ARGV[1], ARGV[2], tonumber(ARGV[3])
+local held = redis.call('hget', key, id)
+if held then
+  local till, other = string.match(held, '^(%S+) (.*)$')
+  if other ~= holder and tonumber(till) > now then return 0 end
+end
+redis.call('hset', key, id, ARGV[4] .. ' ' .. holder)
+return 1`
+
+/** The script to release. ARGV: id, holder. */
+export const RELEASE: string = `
+local key, held = KEYS[1] .. 'claims', redis.call('hget', KEYS[1] .. 'claims', ARGV[1])
+if held and string.match(held, '^%S+ (.*)$') == ARGV[2] then redis.call('hdel', key, ARGV[1]) end
+return 1`

@@ -13,7 +13,7 @@ import type {
   Node,
   Place,
 } from '../directory.ts'
-import { TunnelError } from '../errors.ts'
+import { errorOf, optionInvalid, type TunnelError } from '../errors.ts'
 import { BEAT, CLAIM, FIND, HELD, NODES, RELEASE, RESTORE, SECRET } from './redis-scripts.ts'
 import { RedisTables } from './redis-tables.ts'
 
@@ -113,7 +113,7 @@ export class RedisDirectory implements Directory {
 
   /** Returns why there is no connection, if a command failed because of that. */
   #causeOf(error: unknown): Error {
-    const cause = error instanceof Error ? error : new Error(String(error))
+    const cause = errorOf(error)
     return cause.name === 'ReplyError' ? cause : (this.#fault ?? cause)
   }
 
@@ -289,7 +289,7 @@ async function load(): Promise<Pick<typeof import('ioredis'), 'Redis'>> {
   } catch (cause) {
     const text =
       'A cluster needs the package ioredis, which is not installed beside the server: npm install ioredis.'
-    throw new TunnelError('OPTION_INVALID', text, { cause })
+    throw optionInvalid(text, { cause })
   }
 }
 
@@ -357,8 +357,7 @@ function sentinelsOf(url: string): RedisOptions {
 function invalid(url: string): TunnelError {
   // The URL may contain a password.
   const shown = url.replace(/\/\/.*@/, '//…@')
-  return new TunnelError(
-    'OPTION_INVALID',
+  return optionInvalid(
     `"${shown}" is no address of a Redis: redis://host:6379, rediss://host, unix:/path or sentinel://host:26379/name.`,
   )
 }

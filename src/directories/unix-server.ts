@@ -2,6 +2,7 @@
 
 import { createServer, type Server, type Socket } from 'node:net'
 import type { Directory } from '../directory.ts'
+import { messageOf } from '../errors.ts'
 import { bindPrivately } from '../private-socket.ts'
 import { Lines, MAX_LINE_BYTES } from './lines.ts'
 
@@ -67,7 +68,7 @@ export class DirectoryServer implements AsyncDisposable {
       const call = this.#directory[method] as (...given: readonly unknown[]) => Promise<unknown>
       say(socket, { id, result: await call.apply(this.#directory, given as unknown[]) })
     } catch (error) {
-      say(socket, { id, error: error instanceof Error ? error.message : String(error) })
+      say(socket, { id, error: messageOf(error) })
     }
   }
 

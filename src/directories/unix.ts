@@ -13,6 +13,7 @@ import type {
   Node,
   Place,
 } from '../directory.ts'
+import { messageOf } from '../errors.ts'
 import { Lines } from './lines.ts'
 import type { Call, Said } from './unix-server.ts'
 
@@ -55,8 +56,7 @@ export class UnixDirectory implements Directory {
   }
 
   explain(error: unknown): string {
-    const reason = error instanceof Error ? error.message : String(error)
-    return `The process that holds the names of the workers does not answer: ${reason}.`
+    return `The process that holds the names of the workers does not answer: ${messageOf(error)}.`
   }
 
   listen(listener: DirectoryListener): Promise<() => void> {

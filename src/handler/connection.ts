@@ -17,7 +17,6 @@ export type Handler = (request: Request) => Response | undefined | Promise<Respo
 
 /** Receives the bytes of a connection after its request was upgraded. */
 export interface Switched {
-  /** Takes bytes from the visitor. */
   received(bytes: Uint8Array): void
   /** Called when the visitor sends no more. */
   ended(): void
@@ -71,7 +70,6 @@ const MAX_DROPPED_BYTES = 262_144
 
 const CONTINUE = ascii('HTTP/1.1 100 Continue\r\n\r\n')
 
-/** A request with its response. */
 interface Exchange {
   readonly body: RequestBody | undefined
   readonly abort: AbortController

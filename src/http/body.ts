@@ -340,7 +340,6 @@ export class BodyFramer {
     this.#gatheredBytes += end - start
   }
 
-  /** Passes the collected chunks to `payload`. */
   #handOut(bytes: Uint8Array): void {
     const [start, end, gathered, gatheredBytes] = [
       this.#firstStart,

@@ -39,7 +39,6 @@ export function isForbiddenInValue(byte: number): boolean {
 
 const encoder = new TextEncoder()
 
-/** The bytes of ASCII text. */
 export function ascii(text: string): Uint8Array {
   return encoder.encode(text)
 }

@@ -70,7 +70,6 @@ export class RequestHead {
   /** The protocols to which the visitor offers to switch and that may be forwarded, in lower case. Empty for none. */
   upgrade = ''
   expectsContinue = false
-  /** The code of the refusal. */
   refusal: ErrorCode = 'BAD_REQUEST'
   /** The header lines after the first line, for forwarding. */
   readonly fields: Fields = new Fields()

@@ -33,6 +33,8 @@ export class LooseHead {
   /** Whether the body has two lengths, or a coding that its HTTP version does not have. */
   hasDoubtfulLength = false
   readonly #where: 'head' | 'trailers'
+  /** Whether the last line was dropped, and those folded behind it are. */
+  #isDropped = false
   /** The number of lines as sent: a folded line counts each part. */
   #count = 0
   #takenBytes = 0
@@ -61,7 +63,6 @@ export class LooseHead {
     }
   }
 
-  /** Returns the strict text. */
   text(): Uint8Array {
     const text = `${this.lines.map(line => `${line}\r\n`).join('')}\r\n`
     const bytes = new Uint8Array(text.length)
@@ -93,6 +94,7 @@ export class LooseHead {
       return true
     }
     if (isBlank(line[0])) {
+      if (this.#isDropped) return true
       if (this.lines.length === 0) return this.#refuse('its trailers begin with a blank')
       if (this.lines.length === 1 && this.#where === 'head')
         return this.#refuse('the first line behind its status line begins with a blank')
@@ -100,15 +102,16 @@ export class LooseHead {
       return true
     }
     const [, name, value = ''] = FIELD_LINE.exec(line) ?? []
+    // Most readers skip a trailer whose name is none.
+    this.#isDropped = this.#where === 'trailers' && name === undefined && line.indexOf(':') > 0
+    if (this.#isDropped) return true
     if (name !== undefined) {
       this.lines.push(`${name}: ${trimmed(withoutControls(value))}`)
       return true
     }
     const colon = line.indexOf(':')
     if (colon > 0)
-      return this.#refuse(
-        `the name in line ${this.#count} of its ${this.#where} has a character that no name has`,
-      )
+      return this.#refuse(`the name in line ${this.#count} of its head has a character that no name has`)
     return this.#refuse(`line ${this.#count} of its ${this.#where} has no ${colon === 0 ? 'name' : 'colon'}`)
   }
 

@@ -204,10 +204,8 @@ const LIGHT = ' class="light" d="M84 39V27a6.5 6.5 0 0 1 13 0v12z"'
 
 /** The footer of a page, and the operator's name above it. */
 export interface Frame {
-  /** The requested host. */
   readonly host: string
   readonly branding?: Branding | undefined
-  /** Status and code of an error. */
   readonly code?: string
   /** The text after our name. Default `, not the app`. */
   readonly who?: string

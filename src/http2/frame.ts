@@ -36,9 +36,7 @@ export const END_STREAM = 0x01
 /** A flag of SETTINGS and PING. */
 export const ACK = 0x01
 export const END_HEADERS = 0x04
-/** A flag of DATA and HEADERS. */
 export const PADDED = 0x08
-/** A flag of HEADERS. */
 export const HAS_PRIORITY = 0x20
 
 export function writeFrameHeader(

@@ -74,7 +74,6 @@ export class HpackEncoder {
     return writeInteger(into, to, 0x20, 0x1f, maxBytes)
   }
 
-  /** Writes `:status`. */
   status(into: Uint8Array, at: number, status: number): number {
     for (let index = STATUS; index < STATUS + 7; index++)
       if (STATUSES[index - STATUS] === status) {

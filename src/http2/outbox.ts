@@ -43,7 +43,6 @@ export class Outbox {
     return larger
   }
 
-  /** Called when the frames were sent. */
   clear(): void {
     keep(this.bytes)
     this.bytes = EMPTY

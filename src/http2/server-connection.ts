@@ -111,7 +111,6 @@ export class ServerConnection implements FrameHandler {
   #lastServed: number = NO_LAST_STREAM
   #isShuttingDown = false
   #isOver = false
-  /** The arguments of `receive`. */
   #tick = 0
 
   constructor(host: ServerConnectionHost, options: ServerConnectionOptions) {

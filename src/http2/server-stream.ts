@@ -53,7 +53,6 @@ export class ServerStream {
   isClosed = false
   /** Whether the stream waits for its own window to grow. */
   isStarved = false
-  /** Whether the rest of its request is dropped. */
   isDropping = false
   droppedBytes = 0
   /** Whether the peer has replied to the last PING for this stream. */

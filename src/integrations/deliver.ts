@@ -1,7 +1,7 @@
 // Delivers a captured webhook to an app in a test, signed as its provider would sign it now.
 
 import { readFile } from 'node:fs/promises'
-import { TunnelError } from '../errors.ts'
+import { optionInvalid } from '../errors.ts'
 import { signed } from '../signatures/signatures.ts'
 import { PROVIDERS, type Provider } from '../signatures/verify-settings.ts'
 
@@ -42,8 +42,7 @@ export async function deliver(
   for (const [name, value] of fields) if (!FRAMING.has(name.toLowerCase())) headers.append(name, value)
   const request = { header: (name: string) => headers.get(name) ?? undefined, body }
   for (const [provider, secret] of Object.entries(options.sign ?? {})) {
-    if (!isProvider(provider))
-      throw new TunnelError('OPTION_INVALID', `sign: "${provider}" is none of ${PROVIDERS.join(', ')}.`)
+    if (!isProvider(provider)) throw optionInvalid(`sign: "${provider}" is none of ${PROVIDERS.join(', ')}.`)
     const now = Math.floor(Date.now() / 1_000)
     for (const [name, value] of Object.entries(signed(provider, request, { secret, now })))
       headers.set(name, value)
@@ -75,7 +74,7 @@ interface Fixture {
 
 /** Parses the file. Lines may end with LF alone, because people edit such files. */
 function parse(bytes: Buffer, file: string): Fixture {
-  const invalid = (what: string) => new TunnelError('OPTION_INVALID', `${file} is no request: ${what}.`)
+  const invalid = (what: string) => optionInvalid(`${file} is no request: ${what}.`)
   const [crlf, lf] = [bytes.indexOf('\r\n\r\n'), bytes.indexOf('\n\n')]
   const isCrlf = crlf >= 0 && (lf < 0 || crlf < lf)
   if (!isCrlf && lf < 0) throw invalid('no empty line ends its head')

@@ -1,6 +1,6 @@
 // Finds the rule for a request's path, in whatever spelling the app accepts. Server and client use the same rules.
 
-import { TunnelError } from '../errors.ts'
+import { optionInvalid, type TunnelError } from '../errors.ts'
 import { asciiLowerCase } from '../http/characters.ts'
 import { hasOneReading, isPlain, readingsOf, unescapeLetters } from './path-readings.ts'
 
@@ -144,5 +144,5 @@ function withSlash(path: string): string {
 }
 
 function invalid(what: string): TunnelError {
-  return new TunnelError('OPTION_INVALID', `guard ${what}.`)
+  return optionInvalid(`guard ${what}.`)
 }

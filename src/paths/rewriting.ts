@@ -1,7 +1,7 @@
 // Translates host names and path prefixes between an app and its visitors, in headers and in the request path. Bodies
 // are never changed.
 
-import { TunnelError } from '../errors.ts'
+import { optionInvalid } from '../errors.ts'
 import { isRoutePath } from '../wire/control.ts'
 import { staysBelow } from './path-readings.ts'
 
@@ -46,7 +46,7 @@ export function prefixOf(name: string, given: string | undefined): string | unde
   const path = given?.replace(/\/+$/, '')
   if (path === undefined || path === '') return undefined
   if (isRoutePath(path) && !/\/\.\.?(?:\/|$)/.test(path)) return path
-  throw new TunnelError('OPTION_INVALID', `${name}: "${given}" is not a path such as /app.`)
+  throw optionInvalid(`${name}: "${given}" is not a path such as /app.`)
 }
 
 interface HostName {

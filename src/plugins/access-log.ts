@@ -1,7 +1,7 @@
 // An observer that writes one JSON line for each visit, to a file that is rotated or to stdout. It never makes a
 // visitor wait.
 
-import { TunnelError } from '../errors.ts'
+import { optionInvalid } from '../errors.ts'
 import type { ForTunnels, LineObserver, Observer } from '../plugin.ts'
 import { accessLine, middleOf } from './access-line.ts'
 import { LineWriter } from './line-writer.ts'
@@ -16,7 +16,10 @@ export interface AccessLogOptions extends ForTunnels {
   readonly sample?: number
   /** Whether lines have the query of the target, which may hold secrets of the app's users. Default `false`: the path alone. */
   readonly query?: boolean
-  /** The size at which the file is renamed to `file.1`, that one to `file.2`, and so on. Bytes. Default 100 MiB. `0`: never. */
+  /**
+   * The size at which the file is renamed to `file.1`, that one to `file.2`, and so on. Bytes. Default 100 MiB. `0`: never. A pipe
+   * or device is never renamed.
+   */
   readonly maxFileBytes?: number
   /** The number of renamed files that stay. Default 5. `0`: the file begins again. */
   readonly maxFiles?: number
@@ -55,11 +58,10 @@ export function accessLog(options: AccessLogOptions = {}): AccessLog {
     worker,
   } = options
   const by = worker === undefined ? '' : `,"worker":${worker}`
-  if (!(sample >= 0 && sample <= 1))
-    throw new TunnelError('OPTION_INVALID', `sample must be from 0 to 1, not ${sample}.`)
+  if (!(sample >= 0 && sample <= 1)) throw optionInvalid(`sample must be from 0 to 1, not ${sample}.`)
   for (const [name, value] of Object.entries({ maxFileBytes, maxFiles, maxQueuedBytes }))
     if (!(Number.isSafeInteger(value) && value >= 0))
-      throw new TunnelError('OPTION_INVALID', `${name} must be a whole number from 0, not ${value}.`)
+      throw optionInvalid(`${name} must be a whole number from 0, not ${value}.`)
   const writer = new LineWriter({ file, maxFileBytes, maxFiles, maxQueuedBytes })
   const write = (lines: string | Uint8Array, count: number) => {
     writer.write(lines, count)

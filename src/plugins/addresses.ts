@@ -2,7 +2,7 @@
 
 import { isIP } from 'node:net'
 import { type Countries, countryOf, isInCountry } from '../countries.ts'
-import { TunnelError } from '../errors.ts'
+import { optionInvalid, TunnelError } from '../errors.ts'
 import { Networks, plainAddress } from '../networks.ts'
 import type { Admittance, Guard, Refusal } from '../plugin.ts'
 
@@ -30,10 +30,7 @@ export class Addresses implements Guard {
     countries?: Countries,
   ) {
     if ((allow?.length ?? 0) + (deny?.length ?? 0) > MAX_ENTRIES)
-      throw new TunnelError(
-        'OPTION_INVALID',
-        `guard.allow and guard.deny have more than ${MAX_ENTRIES} entries.`,
-      )
+      throw optionInvalid(`guard.allow and guard.deny have more than ${MAX_ENTRIES} entries.`)
     this.#allow = placesOf('allow', allow, countries)
     this.#deny = placesOf('deny', deny, countries)
   }
@@ -78,7 +75,7 @@ function placesOf(
 
 function notAnAddress(option: string, entry: string): TunnelError {
   const text = `guard.${option}: "${entry.slice(0, 64)}" is not an address, a range such as 10.0.0.0/8, or a country such as country:DE.`
-  return new TunnelError('OPTION_INVALID', text)
+  return optionInvalid(text)
 }
 
 /** Returns the source for which a rate counts: an IPv4 address, or the /64 that an IPv6 visitor can choose addresses from. */

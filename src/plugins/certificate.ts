@@ -1,7 +1,7 @@
 // A sign-in method: certificates that visitors show in TLS, signed by authorities that the tunnel's owner trusts.
 
 import { createHash, X509Certificate } from 'node:crypto'
-import { TunnelError } from '../errors.ts'
+import { optionInvalid, type TunnelError } from '../errors.ts'
 import type { CertificateRule } from '../guard.ts'
 import { asciiLowerCase } from '../http/characters.ts'
 import type { VisitorCertificate } from '../plugin.ts'
@@ -101,5 +101,5 @@ function checkAuthorities(pem: string): void {
 }
 
 function invalid(what: string, cause?: unknown): TunnelError {
-  return new TunnelError('OPTION_INVALID', `guard: certificate.ca ${what}.`, { cause })
+  return optionInvalid(`guard: certificate.ca ${what}.`, { cause })
 }

@@ -1,10 +1,12 @@
 // Reads the guard that a client asks for. The client is not trusted: everything is checked, and unknown fields are
 // refused.
 
-import { TunnelError } from '../errors.ts'
+import { optionInvalid, type TunnelError } from '../errors.ts'
 import type { CertificateRule, GuardDefinition, JwtRule, LoginRule, WaysDefinition } from '../guard.ts'
 import { MAX_REVOKED } from '../guard.ts'
 import { dashedName } from '../http/edit-head.ts'
+
+type Readers<Read> = { readonly [Name in keyof Read]-?: (given: unknown) => Read[Name] }
 
 /**
  * Parses a definition. Throws `OPTION_INVALID`. An unknown field may be an access rule of a newer client, so it is
@@ -12,82 +14,24 @@ import { dashedName } from '../http/edit-head.ts'
  */
 export function parseDefinition(given: unknown): GuardDefinition {
   const fields = tableOf(given, 'guard')
-  const {
-    allow,
-    deny,
-    rate,
-    open,
-    cors,
-    requestHeaders,
-    responseHeaders,
-    paths,
-    sessionMs,
-    key,
-    leftMs,
-    revoked,
-  } = fields
-  const { rest, ways } = waysOf(fields, 'guard')
-  for (const name of Object.keys(rest))
-    if (!KNOWN.has(name)) throw invalid(`${name.slice(0, 64)} is not known here`)
-  if (!isText(key, 255) || key.length < 32) throw invalid('key must be a text of 32 to 255 characters')
-  return {
-    ...ways,
-    ...(allow !== undefined && { allow: textsOf(allow, 'allow', 1_000) }),
-    ...(deny !== undefined && { deny: textsOf(deny, 'deny', 1_000) }),
-    ...(rate !== undefined && { rate: rateOf(rate) }),
-    ...(open !== undefined && { open: textsOf(open, 'open', 100) }),
-    ...(cors !== undefined && { cors: flagOf(cors, 'cors') }),
-    ...(requestHeaders !== undefined && { requestHeaders: headersOf(requestHeaders, 'requestHeaders') }),
-    ...(responseHeaders !== undefined && { responseHeaders: headersOf(responseHeaders, 'responseHeaders') }),
-    ...(paths !== undefined && { paths: pathsOf(paths) }),
-    ...(leftMs !== undefined && { leftMs: amountOf(leftMs, 'leftMs', 0) }),
-    ...(revoked !== undefined && { revoked: textsOf(revoked, 'revoked', MAX_REVOKED) }),
-    sessionMs: amountOf(sessionMs, 'sessionMs', 1_000),
-    key,
-  }
+  const { sessionMs, key } = fields
+  return { ...read('', FIELDS, fields), sessionMs: FIELDS.sessionMs(sessionMs), key: FIELDS.key(key) }
 }
 
-const KNOWN: ReadonlySet<string> = new Set([
-  'allow',
-  'deny',
-  'rate',
-  'open',
-  'cors',
-  'requestHeaders',
-  'responseHeaders',
-  'paths',
-  'sessionMs',
-  'key',
-  'leftMs',
-  'revoked',
-])
-
-function pathsOf(given: unknown): Readonly<Record<string, WaysDefinition>> {
-  const paths: Record<string, WaysDefinition> = Object.create(null)
-  for (const [path, one] of Object.entries(tableOf(given, 'paths'))) {
-    const { rest, ways } = waysOf(tableOf(one, 'paths'), 'paths')
-    const [unknown] = Object.keys(rest)
-    if (unknown !== undefined) throw invalid(`paths: ${unknown.slice(0, 64)} is not known here`)
-    paths[path] = ways
+function read<Read extends WaysDefinition>(where: string, readers: Readers<Read>, fields: Fields): Read {
+  const read: Record<string, unknown> = {}
+  for (const [name, value] of Object.entries(fields)) {
+    if (!isKey(readers, name)) throw invalid(`${where}${name.slice(0, 64)} is not known here`)
+    const result = value === undefined ? undefined : readers[name](value)
+    if (result !== undefined) read[name] = result
   }
-  return paths
+  if (read.bearerHeader !== undefined && read.bearer === undefined) throw invalid('bearerHeader needs bearer')
+  // Each field is as its own reader returns it.
+  return read as Read
 }
 
-function waysOf(
-  { password, bearer, bearerHeader, jwt, links, login, certificate, ...rest }: Fields,
-  where: string,
-): { readonly ways: WaysDefinition; readonly rest: Fields } {
-  const ways: WaysDefinition = {
-    ...(password !== undefined && { password: passwordOf(password) }),
-    ...(bearer !== undefined && { bearer: hashesOf(bearer) }),
-    ...(bearerHeader !== undefined && { bearerHeader: bearerHeaderOf(bearerHeader, bearer) }),
-    ...(jwt !== undefined && { jwt: jwtOf(jwt) }),
-    ...(links !== undefined && flagOf(links, `${where}.links`) && { links: true }),
-    ...(login !== undefined && { login: loginOf(login) }),
-    ...(certificate !== undefined && { certificate: certificateOf(certificate) }),
-  }
-  return { ways, rest }
-}
+const isKey = <Table extends object>(table: Table, name: string): name is keyof Table & string =>
+  Object.hasOwn(table, name)
 
 function passwordOf(given: unknown): { readonly salt: string; readonly hash: string } {
   const { salt, hash } = tableOf(given, 'password')
@@ -101,8 +45,7 @@ function hashesOf(given: unknown): readonly string[] {
   return hashes
 }
 
-function bearerHeaderOf(given: unknown, bearer: unknown): string {
-  if (bearer === undefined) throw invalid('bearerHeader needs bearer')
+function bearerHeaderOf(given: unknown): string {
   if (typeof given === 'string' && isSettable(given) && !/^cookie$/i.test(given)) return given.toLowerCase()
   throw invalid('bearerHeader must be the name of a header that guards may take')
 }
@@ -208,10 +151,48 @@ function amountOf(given: unknown, what: string, least: number): number {
   throw invalid(`${what} must be a whole number from ${least}`)
 }
 
+function pathsOf(given: unknown): Readonly<Record<string, WaysDefinition>> {
+  const paths: Record<string, WaysDefinition> = Object.create(null)
+  for (const [path, one] of Object.entries(tableOf(given, 'paths')))
+    paths[path] = read('paths: ', WAYS, tableOf(one, 'paths'))
+  return paths
+}
+
+function keyOf(given: unknown): string {
+  if (isText(given, 255) && given.length >= 32) return given
+  throw invalid('key must be a text of 32 to 255 characters')
+}
+
+const WAYS: Readers<WaysDefinition> = {
+  password: passwordOf,
+  bearer: hashesOf,
+  bearerHeader: bearerHeaderOf,
+  jwt: jwtOf,
+  links: given => flagOf(given, 'links') || undefined,
+  login: loginOf,
+  certificate: certificateOf,
+}
+
+const FIELDS: Readers<GuardDefinition> = {
+  ...WAYS,
+  allow: given => textsOf(given, 'allow', 1_000),
+  deny: given => textsOf(given, 'deny', 1_000),
+  rate: rateOf,
+  open: given => textsOf(given, 'open', 100),
+  cors: given => flagOf(given, 'cors'),
+  requestHeaders: given => headersOf(given, 'requestHeaders'),
+  responseHeaders: given => headersOf(given, 'responseHeaders'),
+  paths: pathsOf,
+  sessionMs: given => amountOf(given, 'sessionMs', 1_000),
+  key: keyOf,
+  leftMs: given => amountOf(given, 'leftMs', 0),
+  revoked: given => textsOf(given, 'revoked', MAX_REVOKED),
+}
+
 const isText = (value: unknown, most: number): value is string =>
   typeof value === 'string' && value.length > 0 && value.length <= most && !/\p{Cc}/u.test(value)
 const isHash = (value: unknown): value is string => typeof value === 'string' && /^[\w-]{43}$/.test(value)
 
 function invalid(what: string): TunnelError {
-  return new TunnelError('OPTION_INVALID', `guard: ${what}.`)
+  return optionInvalid(`guard: ${what}.`)
 }

@@ -2,7 +2,7 @@
 
 import { createHash } from 'node:crypto'
 import type { JWTPayload } from 'jose'
-import { TunnelError } from '../errors.ts'
+import { optionInvalid } from '../errors.ts'
 import { asciiLowerCase } from '../http/characters.ts'
 import type { ReadToken, TokenFault, TokenIdentity, TokenReader, TokenScope } from '../tokens.ts'
 import { sourceOf } from './addresses.ts'
@@ -216,25 +216,18 @@ function check({
   for (const pattern of [...names, ...hosts, ...connect]) {
     const ambiguity = ambiguityOf(pattern)
     if (ambiguity !== undefined)
-      throw new TunnelError(
-        'OPTION_INVALID',
-        `tokenReader: "${pattern}" could be a name of several tokens: ${ambiguity}.`,
-      )
+      throw optionInvalid(`tokenReader: "${pattern}" could be a name of several tokens: ${ambiguity}.`)
   }
   for (const url of [issuer, ...(jwksUrl === undefined ? [] : [jwksUrl])])
     if (!(URL.canParse(url) && /^https?:$/.test(new URL(url).protocol)))
-      throw new TunnelError('OPTION_INVALID', `tokenReader: "${url}" is not an http:// or https:// URL.`)
+      throw optionInvalid(`tokenReader: "${url}" is not an http:// or https:// URL.`)
   if (audience === '')
-    throw new TunnelError(
-      'OPTION_INVALID',
-      'tokenReader: an audience says for whom tokens are, and is not empty.',
-    )
+    throw optionInvalid('tokenReader: an audience says for whom tokens are, and is not empty.')
   for (const [name, value] of Object.entries(claims))
-    if (value === '')
-      throw new TunnelError('OPTION_INVALID', `tokenReader: the claim ${name} must have a value, or "*".`)
+    if (value === '') throw optionInvalid(`tokenReader: the claim ${name} must have a value, or "*".`)
   for (const [name, ms] of Object.entries({ sessionMs, keyCooldownMs }))
     if (!(Number.isSafeInteger(ms) && ms >= 0 && ms <= MAX_MS))
-      throw new TunnelError('OPTION_INVALID', `tokenReader: ${name} must be from 0 to ${MAX_MS}, not ${ms}.`)
+      throw optionInvalid(`tokenReader: ${name} must be from 0 to ${MAX_MS}, not ${ms}.`)
 }
 
 /** The longest time of a timer in JavaScript. */

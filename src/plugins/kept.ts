@@ -27,7 +27,6 @@ export interface EndsElsewhere {
 interface Entry {
   permission: Permission
   readonly cut: () => void
-  /** The collection that has the entry now. */
   kept: Kept
 }
 

@@ -1,7 +1,7 @@
 // Writes lines to a file or stdout in the background: collects them during a write, and drops them if too many wait.
 
-import { close, closeSync, fstatSync, openSync, renameSync, rmSync, write } from 'node:fs'
-import { TunnelError } from '../errors.ts'
+import { close, closeSync, fstatSync, openSync, realpathSync, renameSync, rmSync, write } from 'node:fs'
+import { messageOf, optionInvalid } from '../errors.ts'
 import { LF } from '../http/characters.ts'
 
 export interface LineWriterOptions {
@@ -26,6 +26,8 @@ export class LineWriter {
   droppedLines = 0
   readonly #options: LineWriterOptions
   #descriptor: number
+  /** The file that is renamed. `undefined`: nothing is, since `/dev/null`, a terminal and a pipe are not the log's. */
+  #path: string | undefined
   #fileBytes = 0
   #queue: (string | Uint8Array)[] = []
   #queuedBytes = 0
@@ -166,17 +168,16 @@ export class LineWriter {
   }
 
   #failed(cause: unknown): void {
-    const reason = cause instanceof Error ? cause.message : String(cause)
-    this.#fault = new Error(`lines were lost: ${reason}`, { cause })
+    this.#fault = new Error(`lines were lost: ${messageOf(cause)}`, { cause })
   }
 
   /** Begins the next file if the line at `from` does not fit. Returns the end of the lines that fit, at least one. */
   #rotateFor(bytes: Uint8Array, from: number): number {
-    const { file, maxFileBytes } = this.#options
-    if (file === undefined || maxFileBytes === 0) return bytes.length
+    const { maxFileBytes } = this.#options
+    if (this.#path === undefined || maxFileBytes === 0) return bytes.length
     const lineEnd = bytes.indexOf(LF, from) + 1
     try {
-      if (this.#fileBytes > 0 && this.#fileBytes + lineEnd - from > maxFileBytes) this.#rotate(file)
+      if (this.#fileBytes > 0 && this.#fileBytes + lineEnd - from > maxFileBytes) this.#rotate(this.#path)
     } catch (cause) {
       this.#failed(cause)
       return bytes.length
@@ -201,12 +202,14 @@ export class LineWriter {
     const { file } = this.#options
     if (file === undefined) return STDOUT
     try {
-      const descriptor = openSync(file, 'a', 0o600)
-      this.#fileBytes = fstatSync(descriptor).size
+      const descriptor = openSync(this.#path ?? file, 'a', 0o600)
+      const opened = fstatSync(descriptor)
+      this.#fileBytes = opened.size
+      // Links stay: /dev/stdout is one.
+      this.#path = opened.isFile() ? realpathSync(this.#path ?? file) : undefined
       return descriptor
     } catch (cause) {
-      const reason = cause instanceof Error ? cause.message : String(cause)
-      throw new TunnelError('OPTION_INVALID', `The access log ${file} cannot be opened: ${reason}.`, {
+      throw optionInvalid(`The access log ${file} cannot be opened: ${messageOf(cause)}.`, {
         cause,
       })
     }

@@ -177,7 +177,6 @@ function reasonOf(error: unknown): string {
 
 /** A login in progress, as stored in the visitor's browser. */
 export interface BegunLogin {
-  /** The name of its cookie. */
   readonly cookie: string
   readonly state: string
   readonly nonce: string

@@ -1,13 +1,15 @@
 // Makes the guard of a tunnel from its definition.
 
+import { timingSafeEqual } from 'node:crypto'
 import type { Countries } from '../countries.ts'
-import { TunnelError } from '../errors.ts'
+import { optionInvalid, TunnelError } from '../errors.ts'
 import type { GuardDefinition, WaysDefinition } from '../guard.ts'
+import { sha256 } from '../own-guard.ts'
 import { PathRules } from '../paths/path-rules.ts'
 import type { Guard, GuardedTunnel, GuardMaker, HeaderLine, Refusal } from '../plugin.ts'
 import type { UsedLinks } from '../store.ts'
 import { Addresses } from './addresses.ts'
-import { Bearer } from './bearer.ts'
+import { refusedWithJson } from './answers.ts'
 import { ClientCertificate } from './certificate.ts'
 import { parseDefinition } from './definition.ts'
 import type { GuardingOptions } from './guarding.ts'
@@ -19,7 +21,7 @@ import { Password } from './password.ts'
 import { Rate } from './rate.ts'
 import { SessionStore } from './sessions.ts'
 import { TunnelGuard } from './tunnel-guard.ts'
-import type { Rule, Way } from './way.ts'
+import { credentialsOf, type Recognised, type Request, type Rule, type Way } from './way.ts'
 
 export function makerOf({ issuers = [], logins = [], usedLinks, countries }: GuardingOptions): GuardMaker {
   const keys = new Map([...logins, ...issuers].map(one => [one.issuer, new IssuerKeys(one)]))
@@ -42,7 +44,7 @@ function clientCaOf({ certificate, paths = {} }: GuardDefinition): string | unde
     rule => rule?.ca ?? [],
   )
   if (new Set(all).size <= 1) return all[0]
-  throw new TunnelError('OPTION_INVALID', 'guard: all certificate rules of a guard need the same ca.')
+  throw optionInvalid('guard: all certificate rules of a guard need the same ca.')
 }
 
 function hasLinks({ links, paths = {} }: GuardDefinition): boolean {
@@ -57,7 +59,6 @@ function wallsOf({ allow, deny, rate, leftMs }: GuardDefinition, countries: Coun
   return walls
 }
 
-/** A guard that is being made. */
 class Making {
   readonly #definition: GuardDefinition
   readonly #tunnel: GuardedTunnel
@@ -115,8 +116,7 @@ class Making {
     const { allow: _a, deny: _d, rate: _r, leftMs: _l, key: _k, sessionMs: _s, ...rest } = this.#definition
     const [first] = Object.keys(rest)
     if (first !== undefined)
-      throw new TunnelError(
-        'OPTION_INVALID',
+      throw optionInvalid(
         `guard.${first} is for http: a ${this.#tunnel.kind} tunnel has allow, deny, rate and ttl.`,
       )
   }
@@ -173,3 +173,38 @@ class Expiry implements Guard {
 function linesOf(headers: Readonly<Record<string, string>> = {}): readonly HeaderLine[] {
   return Object.entries(headers)
 }
+
+export class Bearer implements Way {
+  readonly kind = 'bearer'
+  readonly mark: string
+  /** The scheme of the challenge. `undefined` for another header, for which HTTP has no scheme. */
+  readonly challenge?: string
+  readonly #header: string | undefined
+  readonly #entry: Recognised
+  readonly #hashes: readonly Buffer[]
+
+  /** Makes the sign-in method. `hashes`: SHA-256, base64url. `header`: in lower case. */
+  constructor(hashes: readonly string[], realm: string, header?: string) {
+    this.#header = header
+    this.#entry = { used: [header ?? 'authorization'] }
+    this.#hashes = hashes.map(hash => Buffer.from(hash, 'base64url'))
+    this.mark = sha256([...hashes, ...(header === undefined ? [] : [header])].join(' '))
+      .toString('base64url')
+      .slice(0, 12)
+    if (header === undefined) this.challenge = `Bearer realm="${realm}"`
+  }
+
+  recognise(visitor: Request): Recognised {
+    const token =
+      this.#header === undefined ? credentialsOf(visitor, 'bearer') : visitor.head.header(this.#header)
+    if (token === undefined) return undefined
+    const hash = sha256(token)
+    let isKnown = false
+    // Compares all of them, so that the time does not show which one matched.
+    for (const one of this.#hashes)
+      if (one.length === hash.length && timingSafeEqual(one, hash)) isKnown = true
+    return isKnown ? this.#entry : DENIED
+  }
+}
+
+const DENIED = { denied: refusedWithJson('CREDENTIALS_REFUSED') }

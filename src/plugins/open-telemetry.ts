@@ -2,7 +2,7 @@
 // configured.
 
 import type { Span, SpanContext, Tracer } from '@opentelemetry/api'
-import { TunnelError } from '../errors.ts'
+import { optionInvalid } from '../errors.ts'
 import type { ForTunnels, Observer, Outcome, Seen } from '../plugin.ts'
 import { VERSION } from '../version.ts'
 
@@ -28,8 +28,7 @@ async function load(): Promise<Api> {
   try {
     return await import('@opentelemetry/api')
   } catch (cause) {
-    throw new TunnelError(
-      'OPTION_INVALID',
+    throw optionInvalid(
       'openTelemetry() needs the package @opentelemetry/api beside localtunnels: npm install @opentelemetry/api',
       { cause },
     )
@@ -42,7 +41,6 @@ class Telemetry implements Observer {
   readonly #api: Api
   readonly #tracer: Tracer
   readonly #hasPath: boolean
-  /** The spans of open visits. */
   readonly #spans = new Map<number, Span>()
 
   constructor(api: Api, hasPath: boolean, tunnels: readonly string[] | undefined) {

@@ -10,7 +10,6 @@ import { fieldsOf, formPage, redirected, refusedWithJson } from './answers.ts'
 import type { HashTurns } from './hash-turns.ts'
 import { credentialsOf, localPath, type Recognised, type Request, type Sessions, type Way } from './way.ts'
 
-/** The rate of wrong passwords of one address. */
 export const WRONG_PASSWORDS = { limit: 10, windowMs: 60_000 }
 /** The maximum number of correct credentials that are remembered, so that each is hashed once. */
 const MAX_KNOWN = 1_000

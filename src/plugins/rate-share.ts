@@ -38,7 +38,6 @@ export class RateShare implements Allotment {
     this.#ask = ask
   }
 
-  /** Takes one if any are left. */
   take(now: number): boolean {
     this.#dropExpired(now)
     if (!this.#takeOne()) return false

@@ -1,7 +1,7 @@
 // An access rule: the number of requests that one address may make in a window, or all visitors of a tunnel, or of a token's
 // tunnels.
 
-import { TunnelError } from '../errors.ts'
+import { optionInvalid } from '../errors.ts'
 import { Gcra, isAllowance, rateLimited } from '../gcra.ts'
 import type { RateRule } from '../guard.ts'
 import { checkNames } from '../option-names.ts'
@@ -61,10 +61,7 @@ export function rate({
   const alone = new Rate(rule, undefined, by, tunnels)
   if (shared === undefined) return alone
   if (!['local', 'open', 'closed'].includes(whenUnreachable))
-    throw new TunnelError(
-      'OPTION_INVALID',
-      `rate: whenUnreachable "${whenUnreachable}" is none of local, open and closed.`,
-    )
+    throw optionInvalid(`rate: whenUnreachable "${whenUnreachable}" is none of local, open and closed.`)
   const keyOf = (visitor: Admittance) => `${by}:${keyFor(by, visitor)}`
   return new SharedRate(rule, shared, whenUnreachable, keyOf, OWNERS[by], tunnels)
 }
@@ -93,10 +90,7 @@ export class Rate implements Guard {
   /** Makes the rule. Throws `OPTION_INVALID`. */
   constructor(rule: RateRule, maxSources?: number, by: CountedBy = 'address', tunnels?: readonly string[]) {
     if (!isAllowance(rule))
-      throw new TunnelError(
-        'OPTION_INVALID',
-        'guard.rate needs a limit of 1 to 1,000,000 and a window of 1 s to 24 h.',
-      )
+      throw optionInvalid('guard.rate needs a limit of 1 to 1,000,000 and a window of 1 s to 24 h.')
     this.#rule = rule
     this.#by = by
     if (tunnels !== undefined) this.tunnels = tunnels

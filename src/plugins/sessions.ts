@@ -101,7 +101,6 @@ export class SessionStore {
     this.#revoked = new Set(revoked)
   }
 
-  /** Returns the valid sessions of this visitor. */
   of(visitor: Request): readonly Session[] {
     const now = Date.now()
     return this.#sealed(visitor).flatMap(sealed => {

@@ -38,7 +38,6 @@ export class Draining {
     return this.#parts.visitors.isEmpty
   }
 
-  /** Called when a request or connection ended: `untilIdle` or `untilEmpty` may be waiting for it. */
   #somethingEnded(): void {
     if (this.#whenIdle !== undefined && this.#isIdle) this.#whenIdle()
     if (this.#whenEmpty !== undefined && this.#isEmpty) this.#whenEmpty()

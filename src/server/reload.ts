@@ -1,6 +1,6 @@
 // Changed settings of a running server: checks which can change, and revokes tunnels that they no longer allow.
 
-import { TunnelError } from '../errors.ts'
+import { optionInvalid } from '../errors.ts'
 import type { ClientConnection } from './contracts/clients.ts'
 import { readsHellos } from './listening/listeners.ts'
 import type { TunnelServerOptions } from './settings/options.ts'
@@ -34,8 +34,7 @@ export function settingsAfter(now: ServerSettings, options: TunnelServerOptions)
     ['tlsMinVersion', next.tlsTerms.minVersion ?? '1.2', now.tlsTerms.minVersion ?? '1.2'],
   ])
     if (is !== was)
-      throw new TunnelError(
-        'OPTION_INVALID',
+      throw optionInvalid(
         `${name} cannot change from ${was} to ${is} while the server runs: start it again for that.`,
       )
   return next

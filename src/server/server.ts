@@ -43,7 +43,6 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
   readonly #startupHold: StartupHold
   readonly #clientRegistry: ClientRegistry
   readonly #listeners: Listeners
-  /** The operations of this server that parts may call. */
   readonly #whole: WholeServer
   #stopWatchingWorkers: (() => void) | undefined
   #starting: Promise<void> | undefined
@@ -280,7 +279,7 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
 
   protected override listenersChanged(event: keyof TunnelServerEvents): void {
     if (event !== 'request' && event !== 'requests') return
-    this.#exchanges.isHeard = this.hasListeners('request') || this.hasListeners('requests')
+    this.#context.isHeard = this.hasListeners('request') || this.hasListeners('requests')
     this.#context.tunnels.routesChanged()
   }
 
@@ -344,7 +343,6 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
     await this.#draining.untilEmpty()
     this.#visitors.letGo()
     this.#admission.stop()
-    this.#exchanges.flush()
     context.faults.flush()
     context.deadlines.stop()
     this.#stopWatchingWorkers?.()

@@ -9,7 +9,7 @@ import type { Stream } from './stream.ts'
 
 /**
  * The size of a transfer above which its stream moves to a link. Below it, sharing writes with other streams is
- * faster; measured by `benchmarks/speed.ts --only 64k10`.
+ * faster; measured by `benchmarks/suites/speed.ts --only 64k10`.
  */
 export const BULK_BYTES = 16_384
 

@@ -99,7 +99,6 @@ export class Outbox {
     if (stream.queue.length === 0) this.#appendEnd(stream)
   }
 
-  /** Called when the stream got credit: it may have a turn. */
   credited(stream: Stream): void {
     if (stream.queue.length === 0) return
     this.#turns.add(stream)

@@ -68,7 +68,6 @@ export class Stream implements ByteStream, LendableStream {
   /** The count of an END that arrived before the last bytes on the link. */
   earlyEnd: number | undefined
 
-  /** Called when the stream is gone. */
   gone: (() => void) | undefined
   /** The frames that wait during a loan. */
   held: Held | undefined

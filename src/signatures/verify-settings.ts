@@ -1,7 +1,7 @@
 // The settings for a service's webhooks, from its options.
 
 import type { HttpTunnelOptions, VerifyOptions } from '../client/options.ts'
-import { TunnelError } from '../errors.ts'
+import { optionInvalid, type TunnelError } from '../errors.ts'
 import type { PathSignInMethods } from '../guard.ts'
 import { PathRules, pathMatcher } from '../paths/path-rules.ts'
 
@@ -104,5 +104,5 @@ export function receivedAt(
 }
 
 function invalid(what: string): TunnelError {
-  return new TunnelError('OPTION_INVALID', `verify: ${what}`)
+  return optionInvalid(`verify: ${what}`)
 }

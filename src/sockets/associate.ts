@@ -3,7 +3,6 @@
 import { lookup } from 'node:dns/promises'
 import { isIP } from 'node:net'
 import type { Associate } from '../datagram-socket.ts'
-import type { BindOptions, BoundPort } from './bun-datagrams.ts'
 
 let associateHere: Associate | undefined
 
@@ -14,15 +13,6 @@ export const associate: Associate = async ({ host, port }, handler) => {
       ? (await import('./bun-datagrams.ts')).associateBun
       : (await import('./node-datagrams.ts')).associateNode
   return associateHere({ host: await addressOf(host), port }, handler)
-}
-
-/** Binds a UDP port of 127.0.0.1. Rejects with the system's error. */
-export const bindLocally = async (options: Omit<BindOptions, 'hostname'>): Promise<BoundPort> => {
-  const bind =
-    'Bun' in globalThis
-      ? (await import('./bun-datagrams.ts')).bindBun
-      : (await import('./node-datagrams.ts')).bindNode
-  return bind({ ...options, hostname: '127.0.0.1' })
 }
 
 /**

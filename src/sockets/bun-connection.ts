@@ -49,7 +49,6 @@ export interface Dialling {
 
 /** The place of a connection from `accept` on, before TLS: see `ListenOptions.admit`. */
 export interface Pass {
-  /** Called when the connection is closed. */
   left(): void
 }
 
@@ -85,7 +84,6 @@ export class Connection implements Socket, Source, Lender {
   isUnwanted = false
   /** The pinned key of a dial, as in `TlsOptions`. */
   pin: string | undefined
-  /** The protocol that ALPN must choose. */
   wantedProtocol: string | undefined
   /** The TLS session that a dial may resume, and the place for the next one. */
   tlsSession: SessionSlot | undefined
@@ -223,7 +221,6 @@ export class Connection implements Socket, Source, Lender {
     return this.#lending?.isRead === true
   }
 
-  /** Whether handler and runtime can splice. */
   get #maySplice(): boolean {
     return this.isPlain && this.handler?.spliceable !== undefined && accelerator?.isPossible === true
   }

@@ -25,9 +25,7 @@ export interface BindOptions {
   received(datagram: Uint8Array, port: number, address: string): void
   /** Called for a datagram that is dropped, because there are too many in this turn of the event loop. */
   dropped(): void
-  /** Called when the kernel takes datagrams again. */
   drained(): void
-  /** Called when a handler threw. */
   failed(error: Error): void
 }
 

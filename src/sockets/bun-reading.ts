@@ -8,7 +8,7 @@ import { boundReceiving } from './receive-buffer.ts'
 /**
  * The size of a read that means a large transfer. Bun reads 512 KB at a time, and up to eleven times in a row from a
  * socket with more. With two such processes in a chain, small responses next to a download took 5 ms at the median;
- * since large transfers yield, 0.3 ms (`benchmarks/speed.ts --only beside`). A response of 256 KB comes in one read
+ * since large transfers yield, 0.3 ms (`benchmarks/suites/speed.ts --only beside`). A response of 256 KB comes in one read
  * and does not count: pauses and splices after it took a fifth of its time.
  */
 const BULK_READ_BYTES = 327_680
@@ -38,7 +38,6 @@ export interface Source {
   readonly isRead: boolean
   /** Called before the next bytes of a large transfer, or those after `requestTurn`, are read. */
   spliceable(): void
-  /** Called when a handler threw. */
   failed(error: Error): void
 }
 
@@ -123,7 +122,6 @@ export class Reading {
     else setImmediate(() => this.turn())
   }
 
-  /** Called when the connection has its turn. */
   turn(): void {
     this.#isYielding = false
     if (this.#isPaused) return

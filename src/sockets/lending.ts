@@ -8,7 +8,6 @@ export interface Lender {
   farSideEnded(): void
   /** Called when the connection is gone: calls its handler. */
   reportClosed(): void
-  /** Called when a handler threw. */
   failed(error: Error): void
   /** Called when the far side reset the connection. */
   broke(): void

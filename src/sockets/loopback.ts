@@ -2,7 +2,6 @@
 // which have no large transfers.
 
 import { createServer, type Socket as NetSocket, type Server } from 'node:net'
-import type { Socket, SocketHandler } from '../socket.ts'
 
 /** An accepted connection. */
 export interface LocalSocket {
@@ -43,23 +42,8 @@ export function listenLocally(
   return onLoopback(port, (host, one) => listen(host, one, raw => acceptFew(raw, accept), MAX_CONNECTIONS))
 }
 
-/** Listens in the same way with sockets of `socket.ts`, for large transfers. */
-export async function acceptLocally(
-  port: number,
-  accept: (socket: Socket) => SocketHandler,
-): Promise<LocalListening> {
-  if (!('Bun' in globalThis)) {
-    const { acceptNode } = await import('./node.ts')
-    return onLoopback(port, (host, one) => listen(host, one, raw => acceptNode(raw, accept)))
-  }
-  const { listenBun } = await import('./bun.ts')
-  return onLoopback(port, async (hostname, one) => {
-    const listening = listenBun({ hostname, port: one, accept })
-    return { port: listening.port, close: () => listening.stop(true) }
-  })
-}
-
-async function onLoopback(
+/** Listens on both loopback addresses with the same port, as `listenAt` does on one. */
+export async function onLoopback(
   port: number,
   listenAt: (host: string, port: number) => Promise<LocalListening>,
 ): Promise<LocalListening> {
@@ -84,7 +68,13 @@ async function onLoopback(
   }
 }
 
-function listen(host: string, port: number, accept: (raw: NetSocket) => void, maxConnections?: number) {
+/** Listens there with Node's sockets. */
+export function listen(
+  host: string,
+  port: number,
+  accept: (raw: NetSocket) => void,
+  maxConnections?: number,
+): Promise<LocalListening> {
   const open = new Set<NetSocket>()
   const server: Server = createServer({ allowHalfOpen: true, noDelay: true }, raw => {
     open.add(raw)
@@ -92,7 +82,7 @@ function listen(host: string, port: number, accept: (raw: NetSocket) => void, ma
     accept(raw)
   })
   if (maxConnections !== undefined) server.maxConnections = maxConnections
-  return new Promise<LocalListening>((resolve, reject) => {
+  return new Promise((resolve, reject) => {
     server.once('error', reject)
     server.listen({ host, port, exclusive: true }, () => {
       server.off('error', reject).on('error', () => {})

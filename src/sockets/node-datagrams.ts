@@ -12,7 +12,6 @@ import {
   type DatagramSocketHandler,
   RECEIVE_BUFFER_BYTES,
 } from '../datagram-socket.ts'
-import type { BindOptions, BoundPort } from './bun-datagrams.ts'
 
 /** The maximum number of bytes that may wait for the kernel. */
 const MAX_QUEUED_BYTES = 262_144
@@ -26,42 +25,6 @@ export const associateNode: Associate = ({ host, port }, handler) =>
       resolve(new Connected(socket, handler))
     })
   })
-
-/** Binds a port of this machine only. Rejects with Node's error, such as `EADDRINUSE`. */
-export function bindNode(options: BindOptions): Promise<BoundPort> {
-  const { hostname, port } = options
-  const socket = createSocket('udp4')
-  let isFull = false
-  let isClosed = false
-  const sent = () => {
-    if (!isFull || isClosed || socket.getSendQueueSize() > 0) return
-    isFull = false
-    options.drained()
-  }
-  return new Promise((resolve, reject) => {
-    socket.once('error', reject)
-    socket.bind({ address: hostname, port, exclusive: true }, () => {
-      socket.off('error', reject).on('error', () => {})
-      socket.on('message', (datagram, from) => options.received(datagram, from.port, from.address))
-      resolve({
-        port: socket.address().port,
-        send(datagrams, toPort, address) {
-          for (const [index, datagram] of datagrams.entries()) {
-            if (isClosed) return datagrams.length
-            isFull = socket.getSendQueueSize() > MAX_QUEUED_BYTES
-            if (isFull) return index
-            socket.send(copyOf(datagram), toPort, address, sent)
-          }
-          return datagrams.length
-        },
-        close() {
-          if (!isClosed) socket.close()
-          isClosed = true
-        },
-      })
-    })
-  })
-}
 
 class Connected implements DatagramSocket {
   readonly #socket: Socket

@@ -1,7 +1,7 @@
 // Certificates in a SQLite file: the account, certificates, orders in progress, failures. It contains private keys.
 
 import type { Database } from 'bun:sqlite'
-import { TunnelError } from '../errors.ts'
+import { messageOf, TunnelError } from '../errors.ts'
 import type {
   CertificateStore,
   OrderLimits,
@@ -242,8 +242,7 @@ export class SqliteCertificates implements CertificateStore {
       return body()
     } catch (cause) {
       if (cause instanceof TunnelError) throw cause
-      const reason = cause instanceof Error ? cause.message : String(cause)
-      throw new TunnelError('STORE_FAILED', `${this.#path} cannot be used: ${reason}.`, { cause })
+      throw new TunnelError('STORE_FAILED', `${this.#path} cannot be used: ${messageOf(cause)}.`, { cause })
     }
   }
 }

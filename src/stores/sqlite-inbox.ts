@@ -1,7 +1,7 @@
 // The stored webhooks in a SQLite file.
 
 import type { Database } from 'bun:sqlite'
-import { TunnelError } from '../errors.ts'
+import { messageOf, optionInvalid, TunnelError } from '../errors.ts'
 import type { Box, BoxBounds, InboxStore, Keeping, KeptWebhook, NewWebhook, Waiting } from '../inbox.ts'
 import { openPrivateDatabase } from './private-database.ts'
 
@@ -21,6 +21,8 @@ const SCHEMA = `
     primary key (owner, name, key)
   ) strict, without rowid;
   create index if not exists knownAge on known (receivedMs);
+  create index if not exists boxesOf on boxes (owner, seenMs);
+  create index if not exists knownOf on known (owner, receivedMs);
 `
 /** The size of a row without its head and body. */
 const ROW_BYTES = 200
@@ -39,19 +41,12 @@ const SUMS = `
   insert into sums select sender, name, owner, count(*), sum(length(body) + length(head) + ${ROW_BYTES}) from webhooks
     where sender <> '' group by sender, name, owner;
 `
-/** Adds the column to a file of an older version. */
-const SENDER = "alter table webhooks add column sender text not null default ''"
-
 /** The maximum number of boxes of one owner: names are cheap, and each box stays for days after its client left. */
 const MAX_BOXES_OF_OWNER = 1_000
 /**
  * The maximum number of ids of one owner. Above it, the oldest are forgotten, so that an owner cannot fill the disk.
  */
 const MAX_KNOWN_OF_OWNER = 100_000
-const INDEXES = `
-  create index if not exists boxesOf on boxes (owner, seenMs);
-  create index if not exists knownOf on known (owner, receivedMs);
-`
 
 interface BoxRow {
   readonly name: string
@@ -82,18 +77,11 @@ export class SqliteInbox implements InboxStore {
     this.#maxKnown = maxKnown
     try {
       this.#database = openPrivateDatabase(path, { version: 1, schema: SCHEMA, synchronous: 'normal' })
-      this.#database
-        .transaction(() => {
-          const hasSenders = "select 1 from pragma_table_info('webhooks') where name = 'sender'"
-          if (this.#one(hasSenders) === undefined) this.#database.run(SENDER)
-          this.#database.run(`${INDEXES}; ${SUMS}`)
-        })
-        .immediate()
+      this.#database.transaction(() => this.#database.run(SUMS)).immediate()
       this.hasChanged()
     } catch (cause) {
       if (cause instanceof TunnelError) throw cause
-      const reason = cause instanceof Error ? cause.message : String(cause)
-      throw new TunnelError('OPTION_INVALID', `The inbox ${path} cannot be used: ${reason}.`, { cause })
+      throw optionInvalid(`The inbox ${path} cannot be used: ${messageOf(cause)}.`, { cause })
     }
   }
 

@@ -1,7 +1,7 @@
 // Traffic and bans in a SQLite file. Traffic is written in one transaction every few seconds, and each ban at once.
 
 import type { Database } from 'bun:sqlite'
-import { TunnelError } from '../errors.ts'
+import { messageOf, optionInvalid, TunnelError } from '../errors.ts'
 import type { AuditEntry, AuditLog, Ban, OperationsStore, Span, Traffic } from '../operations.ts'
 import { openPrivateDatabase } from './private-database.ts'
 
@@ -24,6 +24,10 @@ const SCHEMA = `
     span integer not null, atMs integer not null, tunnel text not null, requests integer not null,
     errors integer not null, bytesIn integer not null, bytesOut integer not null, primary key (span, atMs, tunnel)
   ) strict, without rowid;
+  create table latency (
+    span integer not null, atMs integer not null, tunnel text not null, bucket integer not null, requests integer not null,
+    primary key (span, atMs, tunnel, bucket)
+  ) strict, without rowid;
   create table ban (
     id integer primary key autoincrement, kind text not null, value text not null, reason text not null,
     sinceMs integer not null, untilMs integer
@@ -32,14 +36,6 @@ const SCHEMA = `
     id integer primary key autoincrement, atMs integer not null, action text not null, actor text not null,
     subject text not null, detail text
   ) strict;
-`
-
-/** The number of requests by bucket of their duration. A file of an older version gets the table when it is opened. */
-const LATENCY = `
-  create table if not exists latency (
-    span integer not null, atMs integer not null, tunnel text not null, bucket integer not null, requests integer not null,
-    primary key (span, atMs, tunnel, bucket)
-  ) strict, without rowid
 `
 
 interface LatencyRow {
@@ -62,7 +58,6 @@ export class SqliteOperations implements OperationsStore, AuditLog {
     try {
       // An acknowledged ban survives a power cut.
       this.#database = openPrivateDatabase(path, { version: 1, schema: SCHEMA, synchronous: 'full' })
-      this.#database.run(LATENCY)
     } catch (cause) {
       throw failed(path, cause)
     }
@@ -195,6 +190,5 @@ export class SqliteOperations implements OperationsStore, AuditLog {
 
 function failed(path: string, cause: unknown): TunnelError {
   if (cause instanceof TunnelError) return cause
-  const reason = cause instanceof Error ? cause.message : String(cause)
-  return new TunnelError('OPTION_INVALID', `The file ${path} cannot be used: ${reason}.`, { cause })
+  return optionInvalid(`The file ${path} cannot be used: ${messageOf(cause)}.`, { cause })
 }

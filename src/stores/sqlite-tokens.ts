@@ -1,7 +1,7 @@
 // Tokens in a SQLite file, which the server reads while a command writes.
 
 import type { Database } from 'bun:sqlite'
-import { TunnelError } from '../errors.ts'
+import { messageOf, optionInvalid } from '../errors.ts'
 import type { KeptToken, TokenScope, TokenStore } from '../tokens.ts'
 import { openPrivateDatabase } from './private-database.ts'
 
@@ -105,8 +105,7 @@ export class SqliteTokens implements TokenStore {
     try {
       return work()
     } catch (cause) {
-      const reason = cause instanceof Error ? cause.message : String(cause)
-      throw new TunnelError('OPTION_INVALID', `The file of tokens ${this.#path} cannot be used: ${reason}.`, {
+      throw optionInvalid(`The file of tokens ${this.#path} cannot be used: ${messageOf(cause)}.`, {
         cause,
       })
     }

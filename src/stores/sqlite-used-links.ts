@@ -1,7 +1,7 @@
 // The used links that work once, in a SQLite file: they stay used when the server starts again.
 
 import type { Database } from 'bun:sqlite'
-import { TunnelError } from '../errors.ts'
+import { messageOf, optionInvalid, TunnelError } from '../errors.ts'
 import type { UsedLinks } from '../store.ts'
 import { openPrivateDatabase } from './private-database.ts'
 
@@ -10,12 +10,10 @@ const SCHEMA = `
     id text primary key, untilMs integer not null, owner text not null default ''
   ) strict, without rowid;
   create index if not exists usedUntil on used (untilMs);
+  create index if not exists usedBy on used (owner);
 `
 /** The maximum number of rows, about 100 MB. If exceeded, links that work once are refused until some have expired. */
 const MAX_ROWS = 1_000_000
-/** Adds the column to a file of an older version. */
-const OWNER = "alter table used add column owner text not null default ''"
-const USED_BY = 'create index if not exists usedBy on used (owner)'
 
 /** The links in one file with mode 0600. Throws `OPTION_INVALID` if the file cannot be used. */
 export class SqliteUsedLinks implements UsedLinks {
@@ -27,19 +25,9 @@ export class SqliteUsedLinks implements UsedLinks {
     try {
       // A used link stays used after a power cut.
       this.#database = openPrivateDatabase(path, { version: 1, schema: SCHEMA, synchronous: 'full' })
-      const hasOwners = "select 1 from pragma_table_info('used') where name = 'owner'"
-      this.#database
-        .transaction(() => {
-          if (this.#database.query(hasOwners).get() === null) this.#database.run(OWNER)
-          this.#database.run(USED_BY)
-        })
-        .immediate()
     } catch (cause) {
       if (cause instanceof TunnelError) throw cause
-      const reason = cause instanceof Error ? cause.message : String(cause)
-      throw new TunnelError('OPTION_INVALID', `The file of used links ${path} cannot be used: ${reason}.`, {
-        cause,
-      })
+      throw optionInvalid(`The file of used links ${path} cannot be used: ${messageOf(cause)}.`, { cause })
     }
   }
 

@@ -220,7 +220,6 @@ class Bytes {
     this.#end = end
   }
 
-  /** The number of bytes left. */
   get size(): number {
     return this.#end - this.#at
   }

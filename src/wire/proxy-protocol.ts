@@ -8,7 +8,7 @@
 //
 // Facts from doc/proxy-protocol.txt of HAProxy. `parts/proxy-protocol/` reads headers.
 
-import { TunnelError } from '../errors.ts'
+import { optionInvalid } from '../errors.ts'
 import { formatIp, parseIp, widen } from './ip-address.ts'
 
 /** One end of a connection. */
@@ -78,7 +78,7 @@ function endsOf({ source, destination }: ProxiedRoute) {
   const ports: [number, number] = [source.port, destination.port]
   for (const port of ports) {
     if (!Number.isInteger(port) || port < 0 || port > 65_535) {
-      throw new TunnelError('OPTION_INVALID', `${port} cannot stand in a PROXY header.`)
+      throw optionInvalid(`${port} cannot stand in a PROXY header.`)
     }
   }
   const from = parseIp(source.address)

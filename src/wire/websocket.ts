@@ -360,7 +360,6 @@ class Collector {
 
 /** A text message in pieces, which are decoded at its end. A message that is never completed costs only its bytes. */
 class TextCollector {
-  /** Bytes so far. */
   length = 0
   readonly #small = new Collector()
   #pieces: Uint8Array[] = []

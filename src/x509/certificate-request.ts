@@ -9,12 +9,10 @@ const SUBJECT_ALTERNATIVE_NAME = objectId('2.5.29.17')
 /** The tag `dNSName` of a GeneralName. */
 const DNS_NAME = 0x82
 
-/** Returns a new P-256 key. */
 export function newKey(): KeyObject {
   return generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey
 }
 
-/** Returns a key as PEM (PKCS #8). */
 export function keyPem(key: KeyObject): string {
   return key.export({ type: 'pkcs8', format: 'pem' }).toString()
 }

@@ -9,7 +9,7 @@ import { join } from 'node:path'
 import { readRun } from '../../benchmarks/measure/result.ts'
 import { testWith } from '../support/needs.ts'
 
-const BENCHMARKS = join(import.meta.dir, '../../benchmarks')
+const FOLDER = join(import.meta.dir, '../../benchmarks/suites')
 const TUNNEL = join(import.meta.dir, 'broken-tunnel.ts')
 
 interface Run {
@@ -18,7 +18,7 @@ interface Run {
 }
 
 async function suite(file: string, flags: string, env: Readonly<Record<string, string>> = {}): Promise<Run> {
-  const child = Bun.spawn(['bun', join(BENCHMARKS, file), ...flags.split(' ')], {
+  const child = Bun.spawn(['bun', join(FOLDER, file), ...flags.split(' ')], {
     env: { ...process.env, BENCH_START_MS: '5000', ...env },
     stdout: 'pipe',
     stderr: 'pipe',
@@ -199,7 +199,7 @@ testWith(['cc'], 'a peer that is not installed is left out and said, and is no f
 testWith(['cc'], 'Ctrl+C keeps what was measured', async () => {
   const file = join(tmpdir(), `interrupted-${process.pid}.json`)
   const flags = `--rounds 1000 --seconds 0.1 --only t50 --peers direct --json ${file}`
-  const child = Bun.spawn(['bun', join(BENCHMARKS, 'speed.ts'), ...flags.split(' ')], {
+  const child = Bun.spawn(['bun', join(FOLDER, 'speed.ts'), ...flags.split(' ')], {
     stdout: 'ignore',
     stderr: 'pipe',
   })
@@ -227,7 +227,7 @@ testWith(['cc'], 'Ctrl+C keeps what was measured', async () => {
 test.skipIf(!canBuildRoads)('all programs of a run have reno, and the result says so', async () => {
   const saved = join(tmpdir(), `network-${process.pid}.json`)
   try {
-    expect(await suite('index.ts', `utils --quick --json ${saved}`)).toMatchObject({ code: 0 })
+    expect(await suite('../index.ts', `utils --quick --json ${saved}`)).toMatchObject({ code: 0 })
     const { suites } = await readRun(saved)
     expect(suites.map(({ environment }) => environment.congestion)).toEqual(['reno'])
   } finally {
@@ -238,7 +238,7 @@ test.skipIf(!canBuildRoads)('all programs of a run have reno, and the result say
 })
 
 testWith(['node'], 'Node by mistake is told so in one line', async () => {
-  const child = Bun.spawn(['node', join(BENCHMARKS, 'index.ts')], { stdout: 'pipe', stderr: 'pipe' })
+  const child = Bun.spawn(['node', join(FOLDER, '../index.ts')], { stdout: 'pipe', stderr: 'pipe' })
   const [out, err, code] = await Promise.all([child.stdout.text(), child.stderr.text(), child.exited])
   expect(out + err).toBe('error: the benchmarks run on Bun: bun benchmarks/index.ts\n')
   expect(code).toBe(2)
@@ -246,16 +246,16 @@ testWith(['node'], 'Node by mistake is told so in one line', async () => {
 
 test('programs that are no suite refuse their flags in one line, too, and have --help', async () => {
   for (const [program, flags, why] of [
-    ['../test/hostile/run.ts', '--bogus', '--bogus'],
-    ['../test/soak/run.ts', '--hours much', '--hours must be a number'],
-    ['../test/fuzz.ts', '--inputs many', '--inputs must be a number'],
+    ['../../test/hostile/run.ts', '--bogus', '--bogus'],
+    ['../../test/soak/run.ts', '--hours much', '--hours must be a number'],
+    ['../../test/fuzz.ts', '--inputs many', '--inputs must be a number'],
   ] as const) {
     const { code, printed } = await suite(program, flags)
     expect(printed).toMatch(/^error: [^\n]*\n?$/)
     expect(printed).toContain(why)
     expect(code).toBe(2)
   }
-  expect((await suite('../test/fuzz.ts', '--help')).printed).toContain('--inputs N')
+  expect((await suite('../../test/fuzz.ts', '--help')).printed).toContain('--inputs N')
 })
 
 for (const [flags, why] of [
@@ -263,7 +263,7 @@ for (const [flags, why] of [
   ['--rounds abc', '--rounds must be a whole number'],
   ['--rounds 0', '--rounds must be a whole number from 1 to 1000'],
   ['--gate /nope', 'there is no file /nope'],
-  [`--gate ${join(BENCHMARKS, '../package.json')}`, 'is not a run that this version'],
+  [`--gate ${join(FOLDER, '../../package.json')}`, 'is not a run that this version'],
   ['t50', 'a suite takes no words'],
   ['--only nothing', 'there is no table nothing'],
   ['--peers nobody', 'no tunnel is called nobody'],

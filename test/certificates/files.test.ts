@@ -2,7 +2,7 @@
 
 import { beforeAll, expect, test } from 'bun:test'
 import { mkdir, rename, rm, symlink } from 'node:fs/promises'
-import { challengeCertificate } from '../../src/certificates/acme/challenge-certificate.ts'
+import { challengeCertificate } from '../../src/certificates/acme/pending-challenges.ts'
 import { type CertificateFile, FileCertificates } from '../../src/certificates/files.ts'
 import type { TunnelError } from '../../src/errors.ts'
 import { SecureContexts } from '../../src/x509/contexts.ts'

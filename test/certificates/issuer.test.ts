@@ -2,7 +2,7 @@
 // acme/.
 
 import { expect, test } from 'bun:test'
-import { challengeCertificate } from '../../src/certificates/acme/challenge-certificate.ts'
+import { challengeCertificate } from '../../src/certificates/acme/pending-challenges.ts'
 import type { Authority, SuggestedWindow, Wish } from '../../src/certificates/authority.ts'
 import { backOffMs } from '../../src/certificates/back-off.ts'
 import { Issuer, type IssuerEvents, type IssuerOptions } from '../../src/certificates/issuer.ts'

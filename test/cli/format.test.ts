@@ -1,8 +1,14 @@
 // Numbers and foreign text on a terminal.
 
 import { expect, test } from 'bun:test'
-import { cut, formatBytes, formatDuration, visible, visibleJson } from '../../src/cli/terminal/format.ts'
-import { approximateWidth } from '../../src/cli/terminal/width.ts'
+import {
+  approximateWidth,
+  cut,
+  formatBytes,
+  formatDuration,
+  visible,
+  visibleJson,
+} from '../../src/cli/terminal/format.ts'
 
 test.each([
   [0, '0 B'],

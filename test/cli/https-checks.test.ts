@@ -2,8 +2,8 @@
 
 import { expect, test } from 'bun:test'
 import { resolve } from 'node:path'
+import { checkOwnPort } from '../../src/cli/doctor/checks.ts'
 import { checkHttpPort, whyNoAnswer } from '../../src/cli/doctor/https-checks.ts'
-import { checkOwnPort } from '../../src/cli/doctor/own-port.ts'
 import { withPages } from '../../src/cli/documentation.ts'
 import { dialBun } from '../../src/sockets/bun.ts'
 import { lowPortAdvice } from '../../src/sockets/low-ports.ts'
@@ -13,7 +13,7 @@ import { freePort } from '../support/ports.ts'
 import { folder, run } from '../support/programs.ts'
 import { startServer } from '../support/tunnel.ts'
 
-const OWN_PORT = resolve(import.meta.dir, '../../src/cli/doctor/own-port.ts')
+const OWN_PORT = resolve(import.meta.dir, '../../src/cli/doctor/checks.ts')
 
 test('port 80: that leads to https, that does something else, that nothing listens on', async () => {
   const tls = await makeCertificate(['localhost'])

@@ -3,7 +3,7 @@
 import { describe, expect, test } from 'bun:test'
 import type { Lane, LaneEnd, LaneHandler, Trunk } from '../../src/accelerator.ts'
 import { Join } from '../../src/join.ts'
-import { JoinLane } from '../../src/parts/lanes/client/join-lane.ts'
+import { JoinLane } from '../../src/parts/lanes/client/session-trunk.ts'
 import type { Stream } from '../../src/session/stream.ts'
 import type { Socket } from '../../src/socket.ts'
 import { Pair, type StreamLog } from '../support/sessions.ts'

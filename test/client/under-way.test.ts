@@ -1,7 +1,7 @@
 // What a server reports as begun and never as ended is kept within bounds.
 
 import { expect, test } from 'bun:test'
-import { UnderWay } from '../../src/client/tunnels/under-way.ts'
+import { UnderWay } from '../../src/client/tunnels/visit-reports.ts'
 
 interface Report {
   readonly id: number

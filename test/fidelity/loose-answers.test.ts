@@ -27,6 +27,7 @@ const LOOSE = {
   'a chunk extension beyond ASCII': chunked('5;a=\xc3\xa9\r\nhello\r\n0\r\n\r\n'),
   'LF alone between chunks': chunked('5\nhello\n0\n\n'),
   'a length as a trailer': chunked('5\r\nhello\r\n0\r\nContent-Length: 5\r\n\r\n'),
+  'a trailer whose name is none': chunked('5\r\nhello\r\n0\r\nX Y: 1\r\n folded\r\n\r\n'),
   'HTTP/2.0': ok('hello').replace('1.1', '2.0'),
   'two blanks in front of the status': ok('hello').replace(' ', '  '),
   'Host twice': ok('hello', 'Host: a\r\nHost: b\r\n'),

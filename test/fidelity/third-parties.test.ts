@@ -254,7 +254,8 @@ describeWith(['wrk'], 'wrk', () => {
       `Host: ${other.host}`,
       `http://127.0.0.1:${other.port}/`,
     )
-    expect(Number(/(\d+) requests in/.exec(out)?.[1])).toBeGreaterThan(1_000)
+    // More than one on each.
+    expect(Number(/(\d+) requests in/.exec(out)?.[1])).toBeGreaterThan(100)
     expect(out).not.toContain('Socket errors')
     expect(out).not.toContain('Non-2xx')
   })

@@ -2,7 +2,7 @@
 
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { existsSync, readFileSync } from 'node:fs'
-import { mkdtemp, readdir, rm, stat } from 'node:fs/promises'
+import { lstat, mkdtemp, readdir, rm, stat, symlink } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Outcome, Seen } from '../../src/index.ts'
@@ -149,6 +149,33 @@ test('lines that come together go into as many files as they need, none of them 
     for (const line of await linesOf(join(folder, name))) ids.push(line.id)
   }
   expect(ids.sort((one, other) => one - other)).toEqual(Array.from({ length: 40 }, (_, id) => id))
+})
+
+test('a pipe is never renamed: rotation would take /dev/null away from the machine', async () => {
+  const pipe = join(folder, 'device')
+  await run(['mkfifo', pipe])
+  const reader = Bun.spawn(['cat', pipe], { stdout: 'pipe' })
+  const log = accessLog({ file: pipe, maxFileBytes: 1_000, maxFiles: 2 })
+  for (let id = 0; id < 40; id++) log.ended?.({ ...seen, id }, outcome)
+  await log.close()
+  expect((await reader.stdout.text()).split('\n')).toHaveLength(41)
+  expect((await stat(pipe)).isFIFO()).toBe(true)
+  expect((await readdir(folder)).filter(name => name.startsWith('device'))).toEqual(['device'])
+})
+
+test('a link stays one, and the file behind it is rotated', async () => {
+  const file = join(folder, 'linked.log')
+  const link = join(folder, 'link')
+  await symlink(file, link)
+  const log = accessLog({ file: link, maxFileBytes: 1_000, maxFiles: 1 })
+  for (let id = 0; id < 40; id++) log.ended?.({ ...seen, id }, outcome)
+  await log.close()
+  expect((await lstat(link)).isSymbolicLink()).toBe(true)
+  expect((await readdir(folder)).filter(name => name.startsWith('link')).sort()).toEqual([
+    'link',
+    'linked.log',
+    'linked.log.1',
+  ])
 })
 
 test('lines that a slow disk does not take are dropped, counted and told of', async () => {

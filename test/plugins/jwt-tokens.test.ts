@@ -2,7 +2,7 @@
 
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { type JwtTokenRule, jwtTokens } from '../../src/index.ts'
-import { NamePattern } from '../../src/server/settings/name-pattern.ts'
+import { NamePattern } from '../../src/server/settings/plugins-for.ts'
 import type { TokenReader } from '../../src/tokens.ts'
 import { AUDIENCE, type Issuer, startIssuer } from '../support/issuer.ts'
 

@@ -529,38 +529,6 @@ test('an owner who sends, fetches and sends again fills no disk with ids: the ol
   expect([keep('greedy', 500), keep('patient', 1), keep('greedy', 1)]).toEqual(['known', 'known', 'kept'])
 })
 
-test('a file of before webhooks had a sender is read on', async () => {
-  const dir = await folder('inbox')
-  defer(() => dir[Symbol.asyncDispose]())
-  const path = join(dir.path, 'inbox.db')
-  const webhook = {
-    name: 'a',
-    owner: 'o',
-    path: '/',
-    key: undefined,
-    head: 'POST / HTTP/1.1\r\n',
-    address: '192.0.2.1',
-  }
-  const bounds = { maxRequests: 2, maxBytes: 10_000, maxAllBytes: 100_000 }
-  const before = await openInbox(path)
-  before.keep([{ ...webhook, sender: '', body: new Uint8Array(1), receivedMs: Date.now() }], bounds)
-  before.close()
-  const file = new Database(path)
-  file.run('drop table sums; alter table webhooks drop column sender')
-  file.close()
-  const store = await openInbox(path)
-  defer(() => store.close())
-  expect(store.counts().get('a')).toBe(1)
-  expect(store.next('o', 'a', [])).toMatchObject({ address: '192.0.2.1', sender: '' })
-  const rows = [1, 2].map(at => ({
-    ...webhook,
-    sender: 's',
-    body: new Uint8Array(at),
-    receivedMs: Date.now(),
-  }))
-  expect(store.keep(rows, bounds)).toEqual(['kept', 'full'])
-})
-
 test('an owner with more boxes than may be forgets the one that was not in use for longest, and no webhook', async () => {
   const dir = await folder('inbox')
   defer(() => dir[Symbol.asyncDispose]())

@@ -2,6 +2,7 @@
 
 import { beforeEach, expect, test } from 'bun:test'
 import { parseRequestHead, RequestHead } from '../../src/http/head.ts'
+import { installEvents } from '../../src/parts/events/install.ts'
 import { DeliveryVisit } from '../../src/parts/inbox/delivery-visit.ts'
 import { ServerContext } from '../../src/server/context/server-context.ts'
 import type { VisitChannel } from '../../src/server/contracts/channel.ts'
@@ -118,9 +119,9 @@ class Rig {
     room.state = 'running'
     // Nothing is asked of the control host.
     const control = {} as ConstructorParameters<typeof Serving>[3]
-    const exchanges = new Exchanges(room)
-    exchanges.isHeard = true
-    this.serving = new Serving(room, exchanges, new StartupHold(room), control)
+    room.isHeard = true
+    room.parts.use([installEvents(room)])
+    this.serving = new Serving(room, new Exchanges(room), new StartupHold(room), control)
     const holder = new Quotas(() => room.limits).of(ANYTHING, '192.0.2.9')
     const member = room.tunnels.claim('http', 'app', { holder })
     if (typeof member === 'string') throw new Error(member)

@@ -83,7 +83,7 @@ const MUTATIONS: readonly Mutation[] = [
   },
   {
     name: 'connections between servers are never found dead',
-    file: 'src/parts/cluster/peer-door.ts',
+    file: 'src/parts/cluster/joining.ts',
     from: 'socket.keepAlive?.(PEER_SILENCE_MS)',
     to: '',
   },

@@ -39,7 +39,7 @@ describe('a socket dialled on Node', () => {
       outcomes.set(name, outcome)
     }
     expect(await node.exited).toBe(0)
-  }, 60_000)
+  }, 120_000)
   afterAll(() => rmSync(folder, { recursive: true }))
 
   for (const { name } of [...dialCases(dial), ...viaCases(dial), ...datagramCases(associate)])

@@ -1,6 +1,5 @@
 // Links that work once: used is used, also in another process, after a restart, and when there is no room.
 
-import { Database } from 'bun:sqlite'
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { statSync } from 'node:fs'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
@@ -83,11 +82,6 @@ test('a link that was used stays so when the server starts again, and one of ano
 
 test('one token has half of the room for links that were used, whatever their secrets; another one has the rest', async () => {
   const file = join(folder, 'shares.db')
-  const before = new Database(file)
-  before.run(
-    'create table used (id text primary key, untilMs integer not null) strict, without rowid; pragma user_version = 1',
-  )
-  before.close()
   const usedLinks = new SqliteUsedLinks(file, 8)
   await using server = await startServer({
     tokens: ['greedy-token-1234', 'other-token-12345'],

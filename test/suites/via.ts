@@ -2,14 +2,14 @@
 
 import assert from 'node:assert/strict'
 import { parseProxy } from '../../src/client/carriers/proxy.ts'
-import { ConnectOpening } from '../../src/client/proxies/connect.ts'
+import { ConnectOpening } from '../../src/client/proxies/dial.ts'
 import type { Address, Dial, Socket, SocketHandler } from '../../src/socket.ts'
 import { OutboundProxy } from '../support/outbound-proxy.ts'
 import { peerServer } from '../support/peer.ts'
 import { Recorder } from '../support/recorder.ts'
 import { TEST_CERT } from '../support/tls.ts'
 import { within } from '../support/within.ts'
-import { connectionCases, type SocketCase } from './socket.ts'
+import { connectionCases, type SocketCase, TRUSTING } from './socket.ts'
 
 export function viaCases(dial: Dial): SocketCase[] {
   return [false, true].flatMap(isSecureProxy => {
@@ -23,7 +23,7 @@ export function viaCases(dial: Dial): SocketCase[] {
     const connection = connectionCases(async (tls, handler) => {
       const server = await peerServer({ tls })
       const proxy = await OutboundProxy.start({ kind: 'http', tls: isSecureProxy })
-      const address = { host: '127.0.0.1', port: server.port, ...(tls && { tls: { ca: TEST_CERT } }) }
+      const address = { host: '127.0.0.1', port: server.port, ...(tls && { tls: TRUSTING }) }
       const near = await through(proxy, address, handler)
       const close = () => {
         near.terminate()

@@ -14,8 +14,11 @@ const FLOOD_MS = 1_000
 const LEAVING_MS = 3_000
 /** Each of a hundred streams may have a quarter of a megabyte on its way. */
 const UNREAD_CONNECTIONS = 2
-/** An honest visitor has its response in this time, as long as nothing waits in vain. */
-const ANSWERED_MS = 10_000
+/**
+ * Tells a lost response from a slow one: a server that gets a fifteenth of a processor beside the attacker needs 20 s for what it does
+ * in 0.7 s.
+ */
+const ANSWERED_MS = 60_000
 /** 70 MB are there without any visitor. */
 const MOST_MB = 350
 
@@ -97,12 +100,15 @@ describe.skipIf(GO === null)('HTTP/3 under (needs Go, for an attacker)', () => {
         expect(seen.asked).toBeGreaterThan(connections)
         // Its connections are gone, and say so by ICMP.
         await using next = await Http3Visitor.start(server.port, host)
-        expect(await within(next.ask({}), 'an answer afterwards')).toMatchObject({ body: 'hello', error: '' })
+        expect(await within(next.ask({}), 'an answer afterwards', ANSWERED_MS)).toMatchObject({
+          body: 'hello',
+          error: '',
+        })
         expect(await ask()).toBe('200 hello')
         expect((await server.memory()).peak).toBeLessThan(MOST_MB)
         expect(server.errors).toEqual([])
       } finally {
         await client.disconnect()
       }
-    }, 60_000)
+    }, 240_000)
 })

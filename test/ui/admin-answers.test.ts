@@ -3,6 +3,8 @@
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import { join, resolve } from 'node:path'
 import { type Browser, chromium, type Page } from 'playwright-core'
+import { attentionOf } from '../../src/parts/admin/needs.ts'
+import type { TunnelRow } from '../../src/parts/admin/rows.ts'
 import { ADMIN_TOKEN, askAdmin } from '../support/admin.ts'
 import { type BusyServer, busyServer } from '../support/busy-server.ts'
 import { describeWith } from '../support/needs.ts'
@@ -11,6 +13,24 @@ setDefaultTimeout(60_000)
 
 const root = resolve(import.meta.dir, '../..')
 const AXE = 'axe.run().then(({ violations }) => violations.map(({ id, nodes }) => id + " " + nodes[0].html))'
+
+test('many of one kind hide no other: the worst three are listed, and how many more there are', () => {
+  const row = (name: string, ms: number) => {
+    const durations = Array.from({ length: 15 }, () => 0)
+    durations[ms] = 10
+    return { name, state: 'up', recent: { requests: 10, errors: 0, durations } } as unknown as TunnelRow
+  }
+  const old = { name: 'old', createdAt: '2020-01-01T00:00:00Z', scope: {} }
+  const tunnels = Array.from({ length: 9 }, (_, at) => row(`slow-${at}`, at === 7 ? 13 : 12))
+  const needs = attentionOf({ tunnels, tokens: [old], certificates: [], servers: [] } as never)
+  expect(needs.map(({ kind, more }) => [kind, more ?? 0])).toEqual([
+    ['slow', 0],
+    ['slow', 0],
+    ['slow', 6],
+    ['token-unused', 0],
+  ])
+  expect(needs[0]?.subject).toBe('slow-7')
+})
 
 describeWith(['chromium'], 'an operator', () => {
   let browser: Browser

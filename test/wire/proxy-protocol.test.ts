@@ -2,8 +2,12 @@
 
 import { describe, expect, test } from 'bun:test'
 import { isIP, isIPv4, isIPv6 } from 'node:net'
-import { crc32c } from '../../src/parts/proxy-protocol/crc32c.ts'
-import { MAX_V1_BYTES, MAX_V2_BYTES, ProxyHeaderReader } from '../../src/parts/proxy-protocol/header.ts'
+import {
+  crc32c,
+  MAX_V1_BYTES,
+  MAX_V2_BYTES,
+  ProxyHeaderReader,
+} from '../../src/parts/proxy-protocol/header.ts'
 import { formatIp, parseIp } from '../../src/wire/ip-address.ts'
 import { encodeProxyV1, encodeProxyV2, type ProxiedRoute } from '../../src/wire/proxy-protocol.ts'
 import { concat } from '../support/link.ts'

@@ -1,7 +1,7 @@
 // Requests to an authority (RFC 8555 section 6): its directory, nonces, signed requests. Every failure is a
 // TunnelError.
 
-import { TunnelError } from '../../errors.ts'
+import { messageOf, optionInvalid, TunnelError } from '../../errors.ts'
 import { type BoundedAnswer, boundedRequest, retryAfterMs } from '../bounded-request.ts'
 import type { Clock } from '../clock.ts'
 import type { AccountKey } from './jws.ts'
@@ -62,10 +62,7 @@ export class AcmeConnection {
   constructor(server: AcmeServer, clock: Clock) {
     const { directory } = server
     if (URL.parse(directory)?.protocol !== 'https:')
-      throw new TunnelError(
-        'OPTION_INVALID',
-        `The directory of a certificate authority is an https:// URL, not ${directory}.`,
-      )
+      throw optionInvalid(`The directory of a certificate authority is an https:// URL, not ${directory}.`)
     this.#server = server
     this.#clock = clock
   }
@@ -142,10 +139,13 @@ export class AcmeConnection {
       answer = await boundedRequest(url, { ...request, ca, timeoutMs, maxBytes: maxResponseBytes, signal })
     } catch (cause) {
       if (signal?.aborted) throw signal.reason
-      const reason = cause instanceof Error ? cause.message : String(cause)
-      throw new TunnelError('ACME_UNREACHABLE', `The certificate authority cannot be reached: ${reason}.`, {
-        cause,
-      })
+      throw new TunnelError(
+        'ACME_UNREACHABLE',
+        `The certificate authority cannot be reached: ${messageOf(cause)}.`,
+        {
+          cause,
+        },
+      )
     }
     const nonce = answer.headers.get('replay-nonce')
     if (nonce !== null && /^[\w-]{1,512}$/.test(nonce) && this.#nonces.length < MAX_NONCES)

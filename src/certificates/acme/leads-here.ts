@@ -1,6 +1,6 @@
 // Checks whether DNS points a host to this server, before a certificate is ordered for a custom domain.
 
-import { TunnelError } from '../../errors.ts'
+import { messageOf, TunnelError } from '../../errors.ts'
 import { DnsLookups } from './dns/lookups.ts'
 
 export interface LeadsHereOptions {
@@ -37,10 +37,9 @@ export class LeadsHere {
       const here = ours.length === 0 ? `${domain} has no address` : `this server is ${ours.join(', ')}`
       return new TunnelError('HOST_NOT_POINTED_HERE', `${host} ${found}, and ${here}.`)
     } catch (cause) {
-      const why = cause instanceof Error ? cause.message : String(cause)
       return new TunnelError(
         'HOST_NOT_POINTED_HERE',
-        `Where ${host} leads cannot be found out now: ${why}.`,
+        `Where ${host} leads cannot be found out now: ${messageOf(cause)}.`,
         {
           cause,
         },

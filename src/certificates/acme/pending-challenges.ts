@@ -1,9 +1,11 @@
 // The server's own responses to checks: HTTP-01 on port 80, TLS-ALPN-01 on port 443. The authority may ask any server
 // of a cluster.
 
+import { createHash } from 'node:crypto'
 import type { Certificate, ChallengeResponses } from '../../certificates.ts'
+import { objectId, octetString, sequence, TRUE } from '../../x509/der.ts'
+import { selfSigned } from '../../x509/self-signed.ts'
 import type { Clock } from '../clock.ts'
-import { challengeCertificate } from './challenge-certificate.ts'
 import type { Challenge, Solver } from './solver.ts'
 
 /** The data that all servers of a cluster have in memory. */
@@ -85,3 +87,14 @@ export class PendingChallenges implements ChallengeResponses {
 
 const httpKey = ({ token }: Challenge): string => `http ${token}`
 const tlsKey = ({ name }: Challenge): string => `tls ${name}`
+
+const ACME_IDENTIFIER = objectId('1.3.6.1.5.5.7.1.31')
+
+/**
+ * Makes the certificate. `keyAuthorization`: the token and the thumbprint of the account's key, with a dot between
+ * them.
+ */
+export function challengeCertificate(name: string, keyAuthorization: string, nowMs: number): Certificate {
+  const proof = octetString(createHash('sha256').update(keyAuthorization).digest())
+  return selfSigned(name, nowMs, sequence(ACME_IDENTIFIER, TRUE, octetString(proof)))
+}

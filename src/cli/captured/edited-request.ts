@@ -1,7 +1,7 @@
 // Shows a captured request as a text for an editor, and reads the edited text. A value that is still the mask means
 // the captured value.
 
-import { TunnelError } from '../../errors.ts'
+import { optionInvalid, TunnelError } from '../../errors.ts'
 import type { Edit, ExchangeDetail } from '../../exchange.ts'
 
 const GUIDE = [
@@ -27,19 +27,14 @@ export function editOf(text: string, body: string | undefined): Edit {
   const lines = text.replace(/^(?:#.*\r?\n)+/, '').split('\n')
   const blank = lines.findIndex(line => line.trim() === '')
   const head = (blank < 0 ? lines : lines.slice(0, blank)).map(line => line.replace(/\r$/, ''))
-  if (head.join('').trim() === '')
-    throw new TunnelError('OPTION_INVALID', 'The edited request is empty: nothing was sent.')
+  if (head.join('').trim() === '') throw optionInvalid('The edited request is empty: nothing was sent.')
   const [first = '', ...rest] = head
   const [, method, path] = /^(\S+) (\S+)(?: HTTP\/1\.[01])?$/.exec(first.trim()) ?? []
   if (method === undefined || path === undefined)
-    throw new TunnelError(
-      'OPTION_INVALID',
-      `"${first.slice(0, 100)}" is not a method and a path, such as: POST /hooks`,
-    )
+    throw optionInvalid(`"${first.slice(0, 100)}" is not a method and a path, such as: POST /hooks`)
   const fields = rest.map(line => {
     const colon = line.indexOf(':')
-    if (colon < 1)
-      throw new TunnelError('OPTION_INVALID', `"${line.slice(0, 100)}" is not a field, such as: Name: value`)
+    if (colon < 1) throw optionInvalid(`"${line.slice(0, 100)}" is not a field, such as: Name: value`)
     return { name: line.slice(0, colon), value: line.slice(colon + 1).trim() }
   })
   const written = blank < 0 ? '' : lines.slice(blank + 1).join('\n')

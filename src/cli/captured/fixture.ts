@@ -2,7 +2,7 @@
 
 import { mkdir, writeFile } from 'node:fs/promises'
 import { dirname } from 'node:path'
-import { TunnelError } from '../../errors.ts'
+import { optionInvalid, TunnelError } from '../../errors.ts'
 import type { ExchangeDetail } from '../../exchange.ts'
 import type { InspectorSession } from './inspector-session.ts'
 
@@ -15,7 +15,7 @@ export async function saveFixture(
   id: string,
   file: string,
 ): Promise<ExchangeDetail> {
-  if (!file.endsWith('.http')) throw new TunnelError('OPTION_INVALID', `${file} must end with .http.`)
+  if (!file.endsWith('.http')) throw optionInvalid(`${file} must end with .http.`)
   const detail = await session.ask<ExchangeDetail>(`exchanges/${encodeURIComponent(id)}`)
   if (detail.replayable !== true) throw new TunnelError(detail.replayable)
   const bytes = await session.bytes(`exchanges/${detail.id}/as/http`)
@@ -27,7 +27,7 @@ export async function saveFixture(
     const what = isThere
       ? 'is there already: delete it, or name another file'
       : `cannot be written: ${(cause as Error).message}`
-    throw new TunnelError('OPTION_INVALID', `${file} ${what}.`, { cause })
+    throw optionInvalid(`${file} ${what}.`, { cause })
   }
   return detail
 }

@@ -1,11 +1,10 @@
 // `localtunnels admin …`: the operator's commands for a running server, through its admin listener.
 
-import { ERRORS, type ErrorCode, TunnelError } from '../../errors.ts'
+import { ERRORS, type ErrorCode, optionInvalid, TunnelError } from '../../errors.ts'
 import { stateFolder } from '../../state-folder.ts'
 import type { CommandIo } from '../run.ts'
 import { type AdminAccess, keptAccess } from '../server/admin-listener.ts'
-import { visibleJson } from '../terminal/format.ts'
-import { widthOf } from '../terminal/width.ts'
+import { visibleJson, widthOf } from '../terminal/format.ts'
 
 /** A request to the API. */
 export interface AdminSettings {
@@ -71,17 +70,13 @@ function accessOf({ url, token }: AdminSettings, environment: CommandIo['environ
   const at = url ?? kept?.url
   const shown = token ?? (url === undefined || url === kept?.url ? kept?.token : undefined)
   if (at === undefined)
-    throw new TunnelError(
-      'OPTION_INVALID',
+    throw optionInvalid(
       'No admin listener is known: give --url and --admin-token, or start the server here with --admin.',
     )
   if (!URL.canParse(at) || !/^https?:$/.test(new URL(at).protocol))
-    throw new TunnelError('OPTION_INVALID', `--url "${at}" is not an http:// or https:// URL.`)
+    throw optionInvalid(`--url "${at}" is not an http:// or https:// URL.`)
   if (shown === undefined || !/^[\x21-\x7e]+$/.test(shown))
-    throw new TunnelError(
-      'OPTION_INVALID',
-      'Give the token of the admin listener: --admin-token, or TUNNEL_ADMIN_TOKEN.',
-    )
+    throw optionInvalid('Give the token of the admin listener: --admin-token, or TUNNEL_ADMIN_TOKEN.')
   return { url: at.replace(/\/+$/, ''), token: shown, ...(at === kept?.url && { siteUrl: kept.siteUrl }) }
 }
 

@@ -14,9 +14,8 @@ import type { CommandIo } from '../run.ts'
 import { destinationOfFile, trustsServer } from '../settings/destination.ts'
 import { Logins } from '../settings/logins.ts'
 import { type Finding, rehearse } from '../sharing/rehearsal.ts'
-import { count, visible } from '../terminal/format.ts'
+import { count, visible, widthOf } from '../terminal/format.ts'
 import type { Palette } from '../terminal/palette.ts'
-import { widthOf } from '../terminal/width.ts'
 
 export interface CheckSettings {
   /** The file. `undefined`: the one in the current folder. */

@@ -2,7 +2,7 @@
 // in another process.
 
 import { allGuards, type KeptGuard, revokeIn } from '../../client/tunnels/guard-files.ts'
-import { TunnelError } from '../../errors.ts'
+import { optionInvalid } from '../../errors.ts'
 import { makeLink } from '../../own-guard.ts'
 import { stateFolder } from '../../state-folder.ts'
 import type { CommandIo } from '../run.ts'
@@ -26,7 +26,7 @@ export async function link(settings: LinkSettings, { environment, write, log }: 
   const { path, kept } = await findGuard(settings, environment)
   const { revoke, isJson } = settings
   if (revoke !== undefined) {
-    if (!/^[\w-]{1,64}$/.test(revoke)) throw invalid(`"${revoke}" is not the id of a link.`)
+    if (!/^[\w-]{1,64}$/.test(revoke)) throw optionInvalid(`"${revoke}" is not the id of a link.`)
     await revokeIn(path, kept, revoke)
     const said = isJson
       ? JSON.stringify({ revoked: revoke })
@@ -59,16 +59,12 @@ async function findGuard(
   )
   const [first, second] = fitting
   if (first === undefined)
-    throw invalid(
+    throw optionInvalid(
       `No tunnel "${name}" with links was started here: it needs --server (or login), --links and --subdomain.`,
     )
   if (second !== undefined)
-    throw invalid(
+    throw optionInvalid(
       `"${name}" is at several servers: give --server ${fitting.map(({ kept }) => kept.server).join(' or ')}.`,
     )
   return first
-}
-
-function invalid(text: string): TunnelError {
-  return new TunnelError('OPTION_INVALID', text)
 }

@@ -3,7 +3,7 @@
 import { serverOrigin } from '../../client/carriers/server-address.ts'
 import type { TunnelClientOptions } from '../../client/options.ts'
 import { reach } from '../../client/reach/reach.ts'
-import { ERRORS, TunnelError } from '../../errors.ts'
+import { ERRORS, optionInvalid, TunnelError } from '../../errors.ts'
 import { OPEN_HEADER } from '../../wire/control.ts'
 import { checkWay } from '../doctor/checks.ts'
 import { askPage } from '../doctor/control-page.ts'
@@ -57,10 +57,7 @@ export async function login(settings: LoginSettings, io: LoginIo): Promise<numbe
   const server = serverOrigin(settings.server)
   if (settings.isPreferred) {
     if (!logins.has(server))
-      throw new TunnelError(
-        'OPTION_INVALID',
-        `There is no login for ${server}: run localtunnels login ${server}`,
-      )
+      throw optionInvalid(`There is no login for ${server}: run localtunnels login ${server}`)
     logins.prefer(server)
     write(`${server} is the default server.\n`)
     return EXIT.ok
@@ -70,22 +67,17 @@ export async function login(settings: LoginSettings, io: LoginIo): Promise<numbe
   const token = isPiped ? await readLine(io.input) : await askSecret(io.input, io.prompt, question)
   if (token === undefined) return EXIT.interrupted
   if (token === '' && isPiped)
-    throw new TunnelError(
-      'OPTION_INVALID',
+    throw optionInvalid(
       'No token came on standard input: pipe it in, or run this on a terminal, which asks for it.',
     )
   if (!/^[\x21-\x7e]{0,255}$/.test(token))
-    throw new TunnelError(
-      'OPTION_INVALID',
-      'A token is up to 255 characters of visible ASCII without spaces.',
-    )
+    throw optionInvalid('A token is up to 255 characters of visible ASCII without spaces.')
   const { ca } = { ...logins.of(server), ...settings.client }
   const client = { ...settings.client, ...(ca !== undefined && { ca }) }
   const unverified = await verify(server, token, client, io)
   const isOpen = token !== '' && unverified === undefined && (await takesAnyone(server, client, io))
   if (isOpen && !settings.isForced)
-    throw new TunnelError(
-      'OPTION_INVALID',
+    throw optionInvalid(
       `${server} asks for no token: it would take any, and this one is not kept. Give an empty one to make it the default server, or keep this one with --force.`,
     )
   logins.add(server, { token: token === '' ? undefined : token, ca })
@@ -97,7 +89,7 @@ export async function login(settings: LoginSettings, io: LoginIo): Promise<numbe
 
 export function logout(server: string | undefined, { logins, write }: LoginIo): number {
   const named = server ?? logins.standard
-  if (named === undefined) throw new TunnelError('OPTION_INVALID', 'There is no default server: name one.')
+  if (named === undefined) throw optionInvalid('There is no default server: name one.')
   const origin = serverOrigin(named)
   if (!logins.has(origin)) {
     write(`There is no login for ${origin}.\n`)

@@ -1,5 +1,6 @@
 // `localtunnels mcp`: the inspector for agents, on standard input and output, until the agent closes them.
 
+import { errorOf } from '../../errors.ts'
 import { AgentProtocol } from '../mcp/protocol.ts'
 import { readingTools } from '../mcp/reading.ts'
 import { replayingTools } from '../mcp/replaying.ts'
@@ -35,7 +36,7 @@ export async function mcp({ destination, client, reveals }: McpSettings, io: Mcp
       try {
         protocol.received(decoder.decode(bytes, { stream: true }))
       } catch (error) {
-        reject(error instanceof Error ? error : new Error(String(error)))
+        reject(errorOf(error))
       }
     })
     input.on('end', resolve)

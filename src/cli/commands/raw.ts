@@ -11,7 +11,6 @@ import { share } from '../sharing/sharing.ts'
 export interface RawSettings {
   readonly targets: readonly Target[]
   readonly destination: Destination
-  /** The options for a server in this process. */
   readonly embedded: EmbeddedOptions
   readonly client: Pick<TunnelClientOptions, 'insecureToken' | 'verifyServer' | 'proxy'>
   /** Whether a connection can show that the service is there. */

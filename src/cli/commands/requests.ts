@@ -24,7 +24,6 @@ export interface RequestsSettings extends Common {
 }
 
 export interface ReplaySettings extends Common {
-  /** The id, or `latest`. */
   readonly id: string
   readonly times: number
   /** Whether to edit the request before it is sent. */
@@ -40,7 +39,6 @@ export interface WaitSettings extends Common {
 }
 
 export interface FixtureSettings extends Common {
-  /** The id, or `latest`. */
   readonly id: string
   readonly file: string
 }

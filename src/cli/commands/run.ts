@@ -1,17 +1,16 @@
 // `localtunnels run -- <command>`: reserves a URL, starts the command with it, and then finds the port that the
 // command opens.
 
-import type { ChildProcess } from 'node:child_process'
+import { type ChildProcess, spawn } from 'node:child_process'
 import { constants } from 'node:os'
 import type { TunnelClientOptions } from '../../client/options.ts'
-import { TunnelError } from '../../errors.ts'
+import { optionInvalid, TunnelError } from '../../errors.ts'
 import { stateFolder } from '../../state-folder.ts'
 import { createClient, type ServerEnd } from '../ends.ts'
 import { EXIT } from '../exit-codes.ts'
 import { notify } from '../notify.ts'
 import { type Destination, serverOption } from '../settings/destination.ts'
 import { startEmbeddedServer } from '../sharing/embedded-server.ts'
-import { endWithUs } from '../sharing/last-watch.ts'
 import { familyOf, listeningPorts } from '../sharing/listening-ports.ts'
 import { accepts } from '../sharing/origin-watch.ts'
 import { onEnd } from '../sharing/patience.ts'
@@ -28,7 +27,6 @@ export interface RunSettings {
     TunnelClientOptions,
     'server' | 'token' | 'port' | 'host' | 'url' | 'unix' | 'fetch' | 'folder'
   >
-  /** The port of the app. `undefined` if it must be found. */
   readonly port: number | undefined
   /** Whether the command must not start without a tunnel. */
   readonly isRequired: boolean
@@ -281,5 +279,27 @@ function killFamily(child: ChildProcess): void {
 
 function notStarted(program: string, error: NodeJS.ErrnoException): TunnelError {
   const why = error.code === 'ENOENT' ? 'there is no such program' : error.message
-  return new TunnelError('OPTION_INVALID', `${visible(program)} cannot be run: ${why}.`, { cause: error })
+  return optionInvalid(`${visible(program)} cannot be run: ${why}.`, { cause: error })
+}
+
+/** The time from SIGTERM to SIGKILL, in seconds. */
+const KILL_AFTER_S = 10
+/** The script. Its standard input ends with the process at the other end. */
+const SCRIPT = `read -r _; kill -s TERM -- "$1" && sleep ${KILL_AFTER_S} && kill -s KILL -- "$1"`
+
+/**
+ * Ends a process, or a process group if negative, together with this program. Returns a function that ends the watch.
+ * Does nothing on Windows.
+ */
+export function endWithUs(target: number): () => void {
+  if (process.platform === 'win32') return () => {}
+  // In a group of its own, so that signals to ours do not reach it.
+  const watch = spawn('sh', ['-c', SCRIPT, 'sh', `${target}`], {
+    stdio: ['pipe', 'ignore', 'ignore'],
+    detached: true,
+  })
+  // The command also runs if there is no `sh`.
+  watch.once('error', () => {})
+  watch.unref()
+  return () => void watch.kill('SIGKILL')
 }

@@ -5,7 +5,7 @@ import { chmodSync, existsSync, mkdirSync, rmSync, writeFileSync } from 'node:fs
 import { dirname, join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { extensionOf, readConfigText } from '../../config/file.ts'
-import { TunnelError } from '../../errors.ts'
+import { optionInvalid, TunnelError } from '../../errors.ts'
 import { homeFolder } from '../../state-folder.ts'
 import type { ServiceRequest } from '../program/service.ts'
 import type { CommandIo } from '../run.ts'
@@ -69,8 +69,7 @@ async function settingsOf(
   const [folder, { command, files }] = [process.cwd(), program()]
   const user = isSystem ? accountOf({ folder, program: files }) : undefined
   if (isSystem && user === undefined && process.platform === 'darwin')
-    throw new TunnelError(
-      'OPTION_INVALID',
+    throw optionInvalid(
       `A service does not run as root: give ${folder} to the user that it is to run as (chown).`,
     )
   const settings: ServiceSettings = {
@@ -116,8 +115,7 @@ function program(): { readonly command: readonly string[]; readonly files: reado
   if ('Bun' in globalThis && Bun.isStandaloneExecutable) return { command: [execPath], files: [execPath] }
   const files = [execPath, argv[1] ?? '']
   if (files.some(file => /[/\\](?:bunx-|_npx[/\\])/.test(file)))
-    throw new TunnelError(
-      'OPTION_INVALID',
+    throw optionInvalid(
       'bunx and npx run a copy that does not stay: install it first, see docs/installing.md.',
     )
   return { command: 'Bun' in globalThis ? [execPath, ...LAUNCH_OPTIONS, files[1]!] : files, files }
@@ -125,8 +123,7 @@ function program(): { readonly command: readonly string[]; readonly files: reado
 
 function managerOf(name: string, isSystem: boolean, environment: Environment): Manager {
   const home = isSystem ? '' : homeFolder()
-  if (home === undefined)
-    throw new TunnelError('OPTION_INVALID', 'This user has no home folder for the service: set HOME.')
+  if (home === undefined) throw optionInvalid('This user has no home folder for the service: set HOME.')
   if (process.platform === 'darwin') {
     const label = `dev.localtunnels.${name}`
     const folder = isSystem ? '/Library/LaunchDaemons' : join(home, 'Library/LaunchAgents')
@@ -141,7 +138,7 @@ function managerOf(name: string, isSystem: boolean, environment: Environment): M
     }
   }
   if (process.platform !== 'linux')
-    throw new TunnelError('OPTION_INVALID', 'Services are for systemd and launchd: see docs/installing.md.')
+    throw optionInvalid('Services are for systemd and launchd: see docs/installing.md.')
   const config = environment.XDG_CONFIG_HOME ?? join(home, '.config')
   const folder = isSystem ? '/etc/systemd/system' : join(config, 'systemd/user')
   const systemctl = ['systemctl', ...(isSystem ? [] : ['--user'])]
@@ -194,7 +191,7 @@ function writeNew(path: string, text: string, mode: number): void {
     chmodSync(path, mode)
     writeFileSync(path, text)
   } catch (cause) {
-    throw new TunnelError('OPTION_INVALID', `${path} cannot be written.`, { cause })
+    throw optionInvalid(`${path} cannot be written.`, { cause })
   }
 }
 
@@ -253,5 +250,5 @@ function run([program = '', ...words]: readonly string[]): Promise<{
 }
 
 function missing(name: string): TunnelError {
-  return new TunnelError('OPTION_INVALID', `There is no service called ${name}.`)
+  return optionInvalid(`There is no service called ${name}.`)
 }

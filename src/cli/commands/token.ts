@@ -3,7 +3,7 @@
 import { existsSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { formatDuration as windowText } from '../../config/quantity.ts'
-import { TunnelError } from '../../errors.ts'
+import { optionInvalid, type TunnelError } from '../../errors.ts'
 import { addToken, rotateToken, withoutHash } from '../../kept-tokens.ts'
 import { stateFolder } from '../../state-folder.ts'
 import { SqliteTokens } from '../../stores/sqlite-tokens.ts'
@@ -69,10 +69,7 @@ export function serviceFiles(folder: string): readonly string[] {
 export function tokensFile(environment: Environment): string {
   const folder = stateFolder(environment)
   if (folder !== undefined) return join(folder, 'tokens.db')
-  throw new TunnelError(
-    'OPTION_INVALID',
-    'There is no state folder that can be written: name a file with --tokens-db.',
-  )
+  throw optionInvalid('There is no state folder that can be written: name a file with --tokens-db.')
 }
 
 function act(settings: TokenSettings, store: TokenStore, file: string): string {
@@ -104,7 +101,7 @@ function shown(
 }
 
 function missing(name: string): TunnelError {
-  return new TunnelError('OPTION_INVALID', `There is no token called ${visible(name)}.`)
+  return optionInvalid(`There is no token called ${visible(name)}.`)
 }
 
 function table(tokens: readonly KeptToken[]): string {

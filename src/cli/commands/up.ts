@@ -110,7 +110,6 @@ class Up {
     if (!this.#run.stop.aborted) this.#configured(refusals)
   }
 
-  /** Called when the file changed. */
   changed(): void {
     this.#changes.ask()
   }

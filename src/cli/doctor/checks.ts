@@ -2,7 +2,9 @@
 
 import { createHash } from 'node:crypto'
 import { lookup } from 'node:dns/promises'
-import { hostname as machineName } from 'node:os'
+import { once } from 'node:events'
+import { createServer } from 'node:net'
+import { hostname as machineName, networkInterfaces } from 'node:os'
 import { type ProxySettings, proxyChooser } from '../../client/carriers/proxy.ts'
 import { parseServer, type ServerAddress } from '../../client/carriers/server-address.ts'
 import { alertOf, distrustOf } from '../../client/carriers/tls-faults.ts'
@@ -11,10 +13,11 @@ import { addressOrigin } from '../../client/origins/origin-of.ts'
 import { speaksTls, UNTRUSTED } from '../../client/origins/tls-check.ts'
 import { dialThrough } from '../../client/proxies/dial.ts'
 import { dialOutward } from '../../client/reach/outward.ts'
-import { ERRORS, TunnelError } from '../../errors.ts'
+import { ERRORS, messageOf, TunnelError } from '../../errors.ts'
 import { formatUrl } from '../../names.ts'
 import type { Dial } from '../../socket.ts'
 import { dial, onThisMachine } from '../../sockets/dial.ts'
+import { lowPortAdvice } from '../../sockets/low-ports.ts'
 import type { ShareSettings } from '../commands/share.ts'
 import { type ClientEnd, createClient } from '../ends.ts'
 import { EXIT, exitCodeOf } from '../exit-codes.ts'
@@ -23,7 +26,6 @@ import { accepts, DEAF, isListening } from '../sharing/origin-watch.ts'
 import { asFlags } from '../words.ts'
 import { askPage, type PageAnswer } from './control-page.ts'
 import { whyNoAnswer } from './https-checks.ts'
-import { checkOwnPort } from './own-port.ts'
 
 export interface Check {
   readonly verdict: 'ok' | 'fail' | 'note'
@@ -322,6 +324,25 @@ async function checkProbe(
   return { verdict: 'fail', what: 'public side', found, fix }
 }
 
-function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error)
+/**
+ * Returns a note for that fault. `undefined` if the address is another machine's, or something listens there by now.
+ */
+export async function checkOwnPort(address: string, port: number): Promise<Check | undefined> {
+  const own = Object.values(networkInterfaces()).flatMap(entries => entries ?? [])
+  if (!own.some(entry => entry.address === address)) return undefined
+  const what = 'port'
+  const listener = createServer()
+  try {
+    listener.listen(port, address)
+    await once(listener, 'listening')
+    const found = `${address} is this machine, and nothing listens on port ${port}`
+    return { verdict: 'note', what, found, fix: 'Start the server: localtunnels server' }
+  } catch (error) {
+    const code = error instanceof Error && 'code' in error ? error.code : undefined
+    if (code !== 'EACCES') return undefined
+    const found = `${address} is this machine, and this user may not listen on port ${port}`
+    return { verdict: 'note', what, found, fix: lowPortAdvice(process.execPath) }
+  } finally {
+    listener.close()
+  }
 }

@@ -2,6 +2,7 @@
 
 import { parseServer, type ServerTlsOptions } from '../../client/carriers/server-address.ts'
 import { unreachable } from '../../client/carriers/unreachable.ts'
+import { messageOf } from '../../errors.ts'
 import type { Dial } from '../../socket.ts'
 import type { Check } from './checks.ts'
 import { askPage } from './control-page.ts'
@@ -22,8 +23,7 @@ export async function checkHttpPort(dial: Dial, host: string, port: number = HTT
       return { verdict: 'ok', what, found: `${url} leads to ${new URL(location).origin}` }
     return { verdict: 'note', what, found: `${url} returns ${status}, and does not redirect to https`, fix }
   } catch (error) {
-    const reason = error instanceof Error ? error.message : String(error)
-    return { verdict: 'note', what, found: `${url} does not respond: ${reason}`, fix }
+    return { verdict: 'note', what, found: `${url} does not respond: ${messageOf(error)}`, fix }
   }
 }
 
@@ -44,6 +44,6 @@ export async function whyNoAnswer(
       return unreachable(error, server).message
     }
   } catch (error) {
-    return error instanceof Error ? error.message : String(error)
+    return messageOf(error)
   }
 }

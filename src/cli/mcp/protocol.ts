@@ -1,7 +1,7 @@
 // The Model Context Protocol on two streams: JSON-RPC, one message per line, with what a server of tools needs. Why
 // it is written here: docs/decisions/071-agents.md.
 
-import { TunnelError } from '../../errors.ts'
+import { optionInvalid, TunnelError } from '../../errors.ts'
 import { VERSION } from '../../version.ts'
 import { answerText } from './answer.ts'
 import { Given, misfit, type Tool } from './tool.ts'
@@ -45,7 +45,7 @@ export class AgentProtocol {
     const lines = (this.#rest + text).split('\n')
     this.#rest = lines.pop() ?? ''
     if (this.#rest.length > MAX_LINE_CHARS)
-      throw new TunnelError('OPTION_INVALID', 'A message of the agent is longer than 4 MiB.')
+      throw optionInvalid('A message of the agent is longer than 4 MiB.')
     for (const line of lines) if (line.trim() !== '') this.#take(line)
   }
 

@@ -1,6 +1,6 @@
 // The tools that read captured exchanges and change nothing.
 
-import { TunnelError } from '../../errors.ts'
+import { optionInvalid } from '../../errors.ts'
 import type { Diff, ExchangeDetail, ExchangeRow, Frame, Session } from '../../exchange.ts'
 import { diffLines } from '../captured/diff-lines.ts'
 import type { InspectorSession } from '../captured/inspector-session.ts'
@@ -294,5 +294,5 @@ function quoted(value: string): string {
 export function checkPath(path: string | undefined): void {
   // Only the app itself: an absolute URL could make an app that is a proxy call another one.
   if (path !== undefined && !path.startsWith('/'))
-    throw new TunnelError('OPTION_INVALID', 'path must begin with /: replays go to the app alone.')
+    throw optionInvalid('path must begin with /: replays go to the app alone.')
 }

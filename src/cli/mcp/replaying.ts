@@ -2,7 +2,7 @@
 
 import { realpath } from 'node:fs/promises'
 import { basename, dirname, isAbsolute, join, relative, resolve } from 'node:path'
-import { TunnelError } from '../../errors.ts'
+import { optionInvalid } from '../../errors.ts'
 import type { Diff, Edit, ExchangeDetail, ReplayResult } from '../../exchange.ts'
 import { diffLines } from '../captured/diff-lines.ts'
 import { saveFixture } from '../captured/fixture.ts'
@@ -94,7 +94,7 @@ export function replayingTools(sessions: Sessions): readonly Tool[] {
         const path = await realPath(resolve(name))
         const inside = relative(await realpath(process.cwd()), path)
         if (!name.endsWith('.http') || inside.startsWith('..') || isAbsolute(inside))
-          throw new TunnelError('OPTION_INVALID', 'file must end with .http and be below the current folder.')
+          throw optionInvalid('file must end with .http and be below the current folder.')
         await saveFixture(sessionOf(sessions, given), given.text('id') ?? '', path)
         return { said: `Written to ${inside}.` }
       },

@@ -2,7 +2,7 @@
 // argument names them.
 
 import type { TunnelClientOptions } from '../../client/options.ts'
-import { TunnelError } from '../../errors.ts'
+import { optionInvalid, TunnelError } from '../../errors.ts'
 import { type ClientEnd, createClient, type ServerEnd, type TunnelEnd } from '../ends.ts'
 import { type Destination, serverOption } from '../settings/destination.ts'
 import { startEmbeddedServer } from '../sharing/embedded-server.ts'
@@ -79,8 +79,7 @@ export class AgentShares {
   }
 
   async share(port: number, subdomain: string | undefined): Promise<TunnelEnd> {
-    if (this.#asked >= MAX_SHARED)
-      throw new TunnelError('OPTION_INVALID', `${MAX_SHARED} ports are shared: stop one first.`)
+    if (this.#asked >= MAX_SHARED) throw optionInvalid(`${MAX_SHARED} ports are shared: stop one first.`)
     this.#asked++
     try {
       this.#opening ??= this.#open()

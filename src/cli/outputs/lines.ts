@@ -10,9 +10,8 @@ import type {
   UpgradedEvent,
   VisitorDisconnectedEvent,
 } from '../output.ts'
-import { count, cut, formatBytes, formatDuration, formatTime, visible } from '../terminal/format.ts'
+import { count, cut, formatBytes, formatDuration, formatTime, visible, widthOf } from '../terminal/format.ts'
 import type { Palette } from '../terminal/palette.ts'
-import { widthOf } from '../terminal/width.ts'
 
 /** The maximum number of UTF-16 units per column. Longer text is truncated first. */
 const MAX_UNITS = 4

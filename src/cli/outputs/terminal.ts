@@ -20,9 +20,8 @@ import type {
   ServiceEvent,
   Sink,
 } from '../output.ts'
-import { cut, formatDuration, formatTime, visible, wrapped } from '../terminal/format.ts'
+import { cut, formatDuration, formatTime, visible, widthOf, wrapped } from '../terminal/format.ts'
 import type { Palette } from '../terminal/palette.ts'
-import { widthOf } from '../terminal/width.ts'
 import {
   connectionLine,
   eventText,

@@ -1,7 +1,7 @@
 // The flags of `localtunnels server` for certificates of an authority.
 
 import type { AcmeSettings } from '../../config/server-config.ts'
-import { TunnelError } from '../../errors.ts'
+import { optionInvalid } from '../../errors.ts'
 import type { Flags } from '../settings/flags.ts'
 import { given, readAuthority, type Texts } from './values.ts'
 
@@ -30,13 +30,10 @@ export function acmeSettings(flags: Flags): AcmeSettings | undefined {
     const all = ['acmeDirectory', 'acmeCa', 'acmeChallenge', 'acmeDns', 'acmeStaging']
     const first = all.find(name => flags.text(name) !== undefined)
     if (first === undefined) return undefined
-    throw new TunnelError('OPTION_INVALID', `${flags.label(first)} needs --acme: your mail address.`)
+    throw optionInvalid(`${flags.label(first)} needs --acme: your mail address.`)
   }
   if (challenge !== undefined && challenge !== 'http-01' && challenge !== 'tls-alpn-01')
-    throw new TunnelError(
-      'OPTION_INVALID',
-      `${flags.label('acmeChallenge')} "${challenge}" is neither http-01 nor tls-alpn-01.`,
-    )
+    throw optionInvalid(`${flags.label('acmeChallenge')} "${challenge}" is neither http-01 nor tls-alpn-01.`)
   return {
     email,
     ...given({

@@ -1,7 +1,7 @@
 // `localtunnels admin` and its subcommands.
 
 import { type Command, Option } from 'commander'
-import { TunnelError } from '../../errors.ts'
+import { optionInvalid } from '../../errors.ts'
 import type { Actions } from '../actions.ts'
 import type { AdminSettings, Row } from '../commands/admin.ts'
 import { flagOptions, timeOf } from './values.ts'
@@ -239,9 +239,6 @@ function queryOf(given: Given): string {
 export function adminAddress(text: string): { readonly host?: string; readonly port: number } {
   const [, host, port = ''] = /^(?:(.+):)?(\d{1,5})$/.exec(text) ?? []
   if (port === '' || Number(port) > 65_535)
-    throw new TunnelError(
-      'OPTION_INVALID',
-      `--admin "${text}" is neither a port nor address:port, such as 127.0.0.1:9090.`,
-    )
+    throw optionInvalid(`--admin "${text}" is neither a port nor address:port, such as 127.0.0.1:9090.`)
   return { port: Number(port), ...(host !== undefined && { host: host.replace(/^\[(.*)\]$/, '$1') }) }
 }

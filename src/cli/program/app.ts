@@ -1,6 +1,6 @@
 // The flags for the place of the app.
 
-import { TunnelError } from '../../errors.ts'
+import { optionInvalid } from '../../errors.ts'
 import type { Flags } from '../settings/flags.ts'
 import { type AppTls, parseTarget, type Target } from '../settings/target.ts'
 import { isBareWord, unknownWord } from '../words.ts'
@@ -33,7 +33,7 @@ export function appTls(flags: Flags): AppTls {
 export function needHttps(flags: Flags, apps: readonly Target['options'][]): void {
   const [typed] = ['appCa', 'appServerName', 'appInsecure'].filter(name => flags.isTyped(name))
   if (typed === undefined || apps.some(app => 'url' in app && app.url.startsWith('https:'))) return
-  throw new TunnelError('OPTION_INVALID', `${flags.label(typed)} is for an https:// app, and none is given.`)
+  throw optionInvalid(`${flags.label(typed)} is for an https:// app, and none is given.`)
 }
 
 /** Returns the target. A typed one wins over variables; two of the same kind are an error. */
@@ -44,17 +44,14 @@ export function targetOf(flags: Flags, positional: string | undefined): Target {
   const ways = counted.map(name => `${flags.label(name)} ${flags.text(name)}`)
   if (positional !== undefined) ways.unshift(positional)
   if (positional !== undefined && isBareWord(positional)) throw unknownWord(positional)
-  if (ways.length > 1)
-    throw new TunnelError('OPTION_INVALID', `The app is given twice: ${ways.join(' and ')}.`)
+  if (ways.length > 1) throw optionInvalid(`The app is given twice: ${ways.join(' and ')}.`)
   const host = flags.text('host')
   if (host !== undefined && /^\w+:\/\//.test(host))
-    throw new TunnelError(
-      'OPTION_INVALID',
+    throw optionInvalid(
       `${flags.label('host')} is the host of the app, not "${host}". For the server use --server ${host}.`,
     )
   const isFolder = counted.includes('serve')
-  if (!isFolder && flags.isTyped('spa'))
-    throw new TunnelError('OPTION_INVALID', '--spa belongs to --serve, which is not given.')
+  if (!isFolder && flags.isTyped('spa')) throw optionInvalid('--spa belongs to --serve, which is not given.')
   return parseTarget({
     positional,
     port: flags.port('port', 1),

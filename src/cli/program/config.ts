@@ -1,7 +1,7 @@
 // `localtunnels config check` and `config schema`.
 
 import type { Command } from 'commander'
-import { TunnelError } from '../../errors.ts'
+import { optionInvalid } from '../../errors.ts'
 import type { Actions } from '../actions.ts'
 import type { CheckSettings } from '../commands/config.ts'
 
@@ -12,7 +12,7 @@ interface CheckFlags {
 
 function settingsOf(file: string | undefined, { config, server }: CheckFlags): CheckSettings {
   if (file !== undefined && config !== undefined)
-    throw new TunnelError('OPTION_INVALID', `The file is given twice: ${file} and --config ${config}.`)
+    throw optionInvalid(`The file is given twice: ${file} and --config ${config}.`)
   return { file: file ?? config, server }
 }
 

@@ -1,6 +1,6 @@
 // The flags about the connection to the server.
 
-import { TunnelError } from '../../errors.ts'
+import { optionInvalid } from '../../errors.ts'
 import type { LoginSettings } from '../commands/login.ts'
 import type { ShareSettings } from '../commands/share.ts'
 import { destinationOf } from '../settings/destination.ts'
@@ -66,9 +66,6 @@ function isLocal(flags: Flags): boolean {
   if (!flags.isOn('local')) return false
   if (flags.list('server').length === 0) return true
   if (flags.isTyped('local') === flags.isTyped('server'))
-    throw new TunnelError(
-      'OPTION_INVALID',
-      `${flags.label('local')} and ${flags.label('server')} exclude each other.`,
-    )
+    throw optionInvalid(`${flags.label('local')} and ${flags.label('server')} exclude each other.`)
   return flags.isTyped('local')
 }

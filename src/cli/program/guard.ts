@@ -1,6 +1,6 @@
 // The flags of a guard: the common access rules and sign-in methods. A configuration file has all of them.
 
-import { TunnelError } from '../../errors.ts'
+import { optionInvalid } from '../../errors.ts'
 import type { GuardOptions } from '../../guard.ts'
 import type { Flags } from '../settings/flags.ts'
 import { duration, type FlagTexts, given, readAuthority, timeOf } from './values.ts'
@@ -58,5 +58,5 @@ export function rateOf(flags: Flags): GuardOptions['rate'] {
   const label = flags.label('rate')
   if (limit !== undefined)
     return { limit: Number(limit), windowMs: timeOf(/^\d/.test(window) ? window : `1${window}`, label) }
-  throw new TunnelError('OPTION_INVALID', `${label} "${text}" is not a rate, such as 60/1m.`)
+  throw optionInvalid(`${label} "${text}" is not a rate, such as 60/1m.`)
 }

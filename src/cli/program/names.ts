@@ -1,6 +1,6 @@
 // Flags about the public name of a tunnel.
 
-import { TunnelError } from '../../errors.ts'
+import { optionInvalid, TunnelError } from '../../errors.ts'
 import { isValidSubdomain } from '../../names.ts'
 import type { Destination } from '../settings/destination.ts'
 import type { Flags } from '../settings/flags.ts'
@@ -47,7 +47,7 @@ export function privateOf(
 export function needServer(): TunnelError {
   const text =
     'A private service needs a tunnel server: give --server <address>, or run: localtunnels login <server>.'
-  return new TunnelError('OPTION_INVALID', text)
+  return optionInvalid(text)
 }
 
 export function hostsOf(flags: Flags): { readonly hosts?: readonly string[] } {

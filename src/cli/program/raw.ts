@@ -1,7 +1,7 @@
 // `localtunnels tcp`, `udp` and `tls`: services that do not speak HTTP.
 
 import type { Command } from 'commander'
-import { TunnelError } from '../../errors.ts'
+import { optionInvalid } from '../../errors.ts'
 import type { GuardOptions } from '../../guard.ts'
 import type { Actions } from '../actions.ts'
 import type { RawSettings } from '../commands/raw.ts'
@@ -59,18 +59,12 @@ const RAW_COMMANDS: Readonly<Record<'tcp' | 'udp' | 'tls', RawCommand>> = {
     settings(flags, services) {
       if (flags.isOn('tls')) {
         if (flags.text('remotePort') !== undefined)
-          throw new TunnelError(
-            'OPTION_INVALID',
-            '--tls gives a name on the port of all TLS tunnels: no --remote-port.',
-          )
+          throw optionInvalid('--tls gives a name on the port of all TLS tunnels: no --remote-port.')
         return tlsSettings(flags, services)
       }
       for (const name of ['subdomain', 'wildcard'])
         if (flags.isTyped(name))
-          throw new TunnelError(
-            'OPTION_INVALID',
-            `${flags.label(name)} is for --tls: a TCP tunnel has a port, no name.`,
-          )
+          throw optionInvalid(`${flags.label(name)} is for --tls: a TCP tunnel has a port, no name.`)
       const version = proxyProtocol(flags)
       const more = version !== undefined && { proxyProtocol: version }
       const wishes = withRemotePorts(services, flags)
@@ -91,7 +85,7 @@ const RAW_COMMANDS: Readonly<Record<'tcp' | 'udp' | 'tls', RawCommand>> = {
       const idleTimeoutMs = duration(flags, 'idleTimeout')
       const more = idleTimeoutMs !== undefined && { idleTimeoutMs }
       const wishes = withRemotePorts(services, flags).map(wish => {
-        if ('unix' in wish) throw new TunnelError('OPTION_INVALID', 'UDP needs a port, not a unix socket.')
+        if ('unix' in wish) throw optionInvalid('UDP needs a port, not a unix socket.')
         return { ...wish, ...more }
       })
       return {
@@ -122,8 +116,7 @@ async function allOf(opening: readonly Promise<TunnelEnd>[]): Promise<readonly T
 function withRemotePorts(services: readonly GuardedService[], flags: Flags) {
   const ports = flags.portRange('remotePort')
   if (ports !== undefined && ports.length !== services.length)
-    throw new TunnelError(
-      'OPTION_INVALID',
+    throw optionInvalid(
       `${flags.label('remotePort')} names ${ports.length} ports, and the service has ${services.length}.`,
     )
   return services.map(({ options }, index) => {
@@ -137,7 +130,7 @@ function tlsSettings(
   [service, another]: readonly GuardedService[],
 ): ReturnType<RawCommand['settings']> {
   if (service === undefined || another !== undefined)
-    throw new TunnelError('OPTION_INVALID', 'A range is for TCP and UDP: a TLS tunnel has a name, no port.')
+    throw optionInvalid('A range is for TCP and UDP: a TLS tunnel has a name, no port.')
   const { options } = service
   const subdomain = subdomainOf(flags)
   const version = proxyProtocol(flags)
@@ -169,7 +162,7 @@ export function addRaw(command: Command, actions: Actions, name: keyof typeof RA
     const way = connection(flags)
     const own = privateOf(flags, way.destination)
     if (own.private !== undefined && targets.length > 1)
-      throw new TunnelError('OPTION_INVALID', `${flags.label('private')} is for one port, not for a range.`)
+      throw optionInvalid(`${flags.label('private')} is for one port, not for a range.`)
     const more = { ...(guard && { guard }), ...own }
     const services = targets.map(one => ({ ...one, options: { ...one.options, ...more } }))
     const settings = { targets, ...way, ...raw.settings(flags, services) }
@@ -180,8 +173,5 @@ export function addRaw(command: Command, actions: Actions, name: keyof typeof RA
 export function proxyProtocol(flags: Flags): 'v1' | 'v2' | undefined {
   const version = flags.text('proxyProtocol')
   if (version === undefined || version === 'v1' || version === 'v2') return version
-  throw new TunnelError(
-    'OPTION_INVALID',
-    `${flags.label('proxyProtocol')} "${version}" is neither v1 nor v2.`,
-  )
+  throw optionInvalid(`${flags.label('proxyProtocol')} "${version}" is neither v1 nor v2.`)
 }

@@ -3,7 +3,7 @@
 import { availableParallelism } from 'node:os'
 import type { Command } from 'commander'
 import type { ServerConfigOptions } from '../../config/server-config.ts'
-import { TunnelError } from '../../errors.ts'
+import { optionInvalid, TunnelError } from '../../errors.ts'
 import type { Actions } from '../actions.ts'
 import { Flags } from '../settings/flags.ts'
 import { ACME_FLAGS, acmeSettings } from './acme.ts'
@@ -157,15 +157,13 @@ function jwtSettings(flags: Flags): Pick<ServerConfigOptions, 'jwtTokens'> {
   const [claims, names] = [flags.list('tokenClaim'), flags.list('tokenNames')]
   if (issuer === undefined && audience === undefined && claims.length === 0 && names.length === 0) return {}
   if (issuer === undefined || audience === undefined)
-    throw new TunnelError(
-      'OPTION_INVALID',
+    throw optionInvalid(
       '--token-issuer and --token-audience belong together: who makes the tokens, and for whom.',
     )
   const pairs = claims.map((text): [string, string] => {
     const at = text.indexOf('=')
     if (at > 0 && at < text.length - 1) return [text.slice(0, at), text.slice(at + 1)]
-    throw new TunnelError(
-      'OPTION_INVALID',
+    throw optionInvalid(
       `${flags.label('tokenClaim')} "${text}" is not a claim with its value, such as repository=me/shop.`,
     )
   })
@@ -214,10 +212,7 @@ function adminSettings(flags: Flags): Pick<ServerConfigOptions, 'adminListener'>
 function tlsVersion(flags: Flags): '1.2' | '1.3' | undefined {
   const version = flags.text('tlsMinVersion')
   if (version === undefined || version === '1.2' || version === '1.3') return version
-  throw new TunnelError(
-    'OPTION_INVALID',
-    `${flags.label('tlsMinVersion')} "${version}" is neither 1.2 nor 1.3.`,
-  )
+  throw optionInvalid(`${flags.label('tlsMinVersion')} "${version}" is neither 1.2 nor 1.3.`)
 }
 
 /** Pairs the certificates with the keys, in order. */
@@ -234,8 +229,5 @@ function workerCount(text: string): number {
   if (text === 'auto') return Math.min(availableParallelism(), MOST_WORKERS)
   const count = Number(text)
   if (/^\d{1,3}$/.test(text) && count >= 1 && count <= MOST_WORKERS) return count
-  throw new TunnelError(
-    'OPTION_INVALID',
-    `--workers "${text}" is neither auto nor a number from 1 to ${MOST_WORKERS}.`,
-  )
+  throw optionInvalid(`--workers "${text}" is neither auto nor a number from 1 to ${MOST_WORKERS}.`)
 }

@@ -1,7 +1,7 @@
 // The flags of `localtunnels [port]` and `localtunnels http [port]`, which are the same.
 
 import type { Command } from 'commander'
-import { TunnelError } from '../../errors.ts'
+import { optionInvalid } from '../../errors.ts'
 import { parseHost } from '../../names.ts'
 import { REWRITABLE } from '../../paths/rewriting.ts'
 import type { Actions } from '../actions.ts'
@@ -95,7 +95,7 @@ function awayOf(flags: Flags): ShareSettings['client']['away'] {
   const [file, status] = [flags.text('awayPage'), wholeNumber(flags, 'awayStatus')]
   if (file) return { file, ...(status !== undefined && { status }) }
   if (status === undefined) return undefined
-  throw new TunnelError('OPTION_INVALID', `${flags.label('awayStatus')} needs --away-page <file>.`)
+  throw optionInvalid(`${flags.label('awayStatus')} needs --away-page <file>.`)
 }
 
 const AFFINITIES = ['none', 'cookie', 'address'] as const
@@ -109,28 +109,20 @@ function poolOf(flags: Flags): Pick<ShareSettings['client'], 'pool'> {
     return { pool: { to: 'all', ...(whose !== undefined && { response: whose }), ...(label && { label }) } }
   }
   for (const name of ['poolResponse', 'poolLabel'] as const)
-    if (flags.text(name) !== undefined)
-      throw new TunnelError('OPTION_INVALID', `${flags.label(name)} needs --pool all.`)
+    if (flags.text(name) !== undefined) throw optionInvalid(`${flags.label(name)} needs --pool all.`)
   if (text === undefined) return {}
   const affinity = AFFINITIES.find(one => one === text)
   if (affinity !== undefined) return { pool: { affinity } }
-  throw new TunnelError(
-    'OPTION_INVALID',
-    `${flags.label('pool')} "${text}" is none of none, cookie, address and all.`,
-  )
+  throw optionInvalid(`${flags.label('pool')} "${text}" is none of none, cookie, address and all.`)
 }
 
 function protocolOf(flags: Flags): { readonly protocol?: 'http/1.1' | 'h2c' | 'h2' } {
   const text = flags.text('protocol')
   if (text === undefined) return {}
   if (text === 'http/1.1' || text === 'h2c' || text === 'h2') return { protocol: text }
-  throw new TunnelError(
-    'OPTION_INVALID',
-    `${flags.label('protocol')} "${text}" is not a protocol: use http/1.1, h2c or h2.`,
-  )
+  throw optionInvalid(`${flags.label('protocol')} "${text}" is not a protocol: use http/1.1, h2c or h2.`)
 }
 
-/** Returns the inspector setting. `undefined` if neither flag was given. */
 function inspectOf(flags: Flags): ShareSettings['inspect'] {
   if (flags.isOff('inspect')) return false
   if (flags.isOn('inspect')) return true
@@ -147,7 +139,7 @@ function rewriteOf(flags: Flags): ShareSettings['client']['rewrite'] {
     const known = REWRITABLE.find(one => one === name)
     if (known !== undefined) return known
     const all = REWRITABLE.join(', ')
-    throw new TunnelError('OPTION_INVALID', `${flags.label('rewrite')} "${name}" is none of ${all}.`)
+    throw optionInvalid(`${flags.label('rewrite')} "${name}" is none of ${all}.`)
   })
 }
 
@@ -159,15 +151,12 @@ function shareSettings(flags: Flags, positional: string | undefined): ShareSetti
   const wireText = flags.text('wire') ?? 'auto'
   const wire = WIRES.find(one => one === wireText)
   if (wire === undefined) {
-    throw new TunnelError(
-      'OPTION_INVALID',
-      `${flags.label('wire')} "${wireText}" is none of auto, streams and json.`,
-    )
+    throw optionInvalid(`${flags.label('wire')} "${wireText}" is none of auto, streams and json.`)
   }
   const hostHeader = flags.text('hostHeader')
   if (hostHeader !== undefined) parseHost(hostHeader)
   if (flags.isOn('exact') && subdomain === undefined)
-    throw new TunnelError('OPTION_INVALID', `${flags.label('exact')} needs a name: --subdomain <name>.`)
+    throw optionInvalid(`${flags.label('exact')} needs a name: --subdomain <name>.`)
   const inbox = flags.list('inbox')
   const routes = parseRoutes(flags.list('route'), appTls(flags))
   const target = targetOf(flags, positional)

@@ -2,7 +2,7 @@
 
 import { type Command, Option } from 'commander'
 import { parseSize } from '../../config/quantity.ts'
-import { TunnelError } from '../../errors.ts'
+import { optionInvalid } from '../../errors.ts'
 import type { TokenScope } from '../../tokens.ts'
 import type { Actions } from '../actions.ts'
 import type { TokenSettings } from '../commands/token.ts'
@@ -95,11 +95,11 @@ function bandwidthOf(flags: Flags): number | undefined {
   const text = flags.text('bandwidth')
   const bytes = text === undefined ? undefined : parseSize(text)
   if (text === undefined || bytes !== undefined) return bytes
-  throw new TunnelError('OPTION_INVALID', `--bandwidth "${text}" is not a size, such as 500kB or 10MB.`)
+  throw optionInvalid(`--bandwidth "${text}" is not a size, such as 500kB or 10MB.`)
 }
 
 function kindOf(text: string): (typeof KINDS)[number] {
   const kind = KINDS.find(one => one === text)
   if (kind !== undefined) return kind
-  throw new TunnelError('OPTION_INVALID', `--kinds "${text}" is none of http, tcp, udp, tls and private.`)
+  throw optionInvalid(`--kinds "${text}" is none of http, tcp, udp, tls and private.`)
 }

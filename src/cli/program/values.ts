@@ -3,7 +3,7 @@
 import { readFileSync } from 'node:fs'
 import { Option } from 'commander'
 import { parseDuration, parseSize } from '../../config/quantity.ts'
-import { TunnelError, whyUnreadable } from '../../errors.ts'
+import { optionInvalid, whyUnreadable } from '../../errors.ts'
 import type { Flags } from '../settings/flags.ts'
 
 export type Texts = Readonly<Record<string, string>>
@@ -45,7 +45,7 @@ export function wholeNumber(flags: Flags, name: string): number | undefined {
   const text = flags.text(name)
   if (text === undefined) return undefined
   if (/^\d{1,10}$/.test(text)) return Number(text)
-  throw new TunnelError('OPTION_INVALID', `${flags.label(name)} "${text}" is not a whole number, such as 60.`)
+  throw optionInvalid(`${flags.label(name)} "${text}" is not a whole number, such as 60.`)
 }
 
 /** Returns the size of a flag in bytes. `undefined` if it is not given. */
@@ -54,7 +54,7 @@ export function sizeOf(flags: Flags, name: string): number | undefined {
   if (text === undefined || text === '') return undefined
   const bytes = parseSize(text)
   if (bytes !== undefined && bytes > 0) return bytes
-  throw new TunnelError('OPTION_INVALID', `${flags.label(name)} "${text}" is not a size, such as 10MiB.`)
+  throw optionInvalid(`${flags.label(name)} "${text}" is not a size, such as 10MiB.`)
 }
 
 /** Returns the duration of a flag in milliseconds. `undefined` if it is not given. */
@@ -69,8 +69,7 @@ export function timeOf(text: string, label: string, leastMs = 1): number {
   const ms = parseDuration(isBare ? `${text}s` : text)
   if (ms !== undefined && ms >= leastMs) return ms
   const above = leastMs === 0 ? '' : ' above 0'
-  throw new TunnelError(
-    'OPTION_INVALID',
+  throw optionInvalid(
     `${label} "${text}" is not a time${above}, such as 500ms, 30s or 2h; a number alone is seconds.`,
   )
 }
@@ -89,7 +88,7 @@ export function readText(path: string, label: string): string {
   try {
     return readFileSync(path, 'utf8')
   } catch (cause) {
-    throw new TunnelError('OPTION_INVALID', `${label}: ${path} cannot be read: ${whyUnreadable(cause)}.`, {
+    throw optionInvalid(`${label}: ${path} cannot be read: ${whyUnreadable(cause)}.`, {
       cause,
     })
   }
@@ -98,5 +97,5 @@ export function readText(path: string, label: string): string {
 function readPem(path: string, label: string, mark: string, what: string): string {
   const pem = readText(path, label)
   if (pem.includes(mark)) return pem
-  throw new TunnelError('OPTION_INVALID', `${label}: ${path} holds no ${what} in PEM format.`)
+  throw optionInvalid(`${label}: ${path} holds no ${what} in PEM format.`)
 }

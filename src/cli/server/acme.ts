@@ -11,7 +11,7 @@ import {
 } from '../../certificates/acme.ts'
 import { ResumeFiles } from '../../client/tunnels/resume-files.ts'
 import type { AcmeSettings, ServerConfigOptions } from '../../config/server-config.ts'
-import { TunnelError } from '../../errors.ts'
+import { optionInvalid, TunnelError } from '../../errors.ts'
 import { stateFolder } from '../../state-folder.ts'
 import type { CertificateStore } from '../../store.ts'
 import { SqliteCertificates } from '../../stores/sqlite-certificates.ts'
@@ -30,16 +30,13 @@ export class ServerAcme implements CertificateSource {
   /** Opens the store and the authority. Rejects with `OPTION_INVALID`, or `STORE_FAILED`. */
   static async open(acme: AcmeSettings, options: ServerConfigOptions, run: Run): Promise<ServerAcme> {
     if (options.tls !== undefined || options.tlsFiles !== undefined)
-      throw new TunnelError('OPTION_INVALID', '--acme orders certificates: leave out those of --tls-cert.')
+      throw optionInvalid('--acme orders certificates: leave out those of --tls-cert.')
     if (acme.staging && acme.directory !== undefined)
-      throw new TunnelError(
-        'OPTION_INVALID',
-        "--acme-staging is Let's Encrypt's: it does not go with --acme-directory.",
-      )
+      throw optionInvalid("--acme-staging is Let's Encrypt's: it does not go with --acme-directory.")
     if ((acme.keyId === undefined) !== (acme.hmacKey === undefined))
-      throw new TunnelError('OPTION_INVALID', '--acme-key-id and --acme-hmac-key belong together.')
+      throw optionInvalid('--acme-key-id and --acme-hmac-key belong together.')
     if (options.domains === undefined)
-      throw new TunnelError('OPTION_INVALID', '--acme needs --domain: the name that leads to this server.')
+      throw optionInvalid('--acme needs --domain: the name that leads to this server.')
     const { domains } = options
     const folder = stateFolder(run.environment)
     if (folder === undefined)
@@ -120,8 +117,7 @@ export class ServerAcme implements CertificateSource {
   /** Returns the options of the server with certificates. Throws `OPTION_INVALID` for changes that need a restart. */
   added(options: ServerConfigOptions): ServerConfigOptions {
     if (options.acme === undefined || keyOf(options.acme, options) !== this.#key)
-      throw new TunnelError(
-        'OPTION_INVALID',
+      throw optionInvalid(
         'acme, domains and http-port cannot change while the server runs: start it again for that.',
       )
     const { acme, port = HTTPS_PORT, ...rest } = options

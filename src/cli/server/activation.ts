@@ -1,6 +1,6 @@
 // Inherited listening sockets, as systemd passes them to a service (sd_listen_fds(3)): descriptors from 3 on.
 
-import { TunnelError } from '../../errors.ts'
+import { optionInvalid } from '../../errors.ts'
 
 const FIRST = 3
 /** The maximum number of sockets: more ports than a server has. */
@@ -20,9 +20,6 @@ export function passedDescriptors(
   if (LISTEN_FDS === undefined || LISTEN_PID !== String(pid)) return []
   const count = Number(LISTEN_FDS)
   if (!/^\d+$/.test(LISTEN_FDS) || count > MOST)
-    throw new TunnelError(
-      'OPTION_INVALID',
-      `LISTEN_FDS "${LISTEN_FDS}" is not a number of sockets. Let systemd set it.`,
-    )
+    throw optionInvalid(`LISTEN_FDS "${LISTEN_FDS}" is not a number of sockets. Let systemd set it.`)
   return Array.from({ length: count }, (_, at) => FIRST + at)
 }

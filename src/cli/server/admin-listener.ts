@@ -4,7 +4,7 @@ import { randomBytes } from 'node:crypto'
 import { chmodSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { AdminConfig, ServerConfigOptions } from '../../config/server-config.ts'
-import { TunnelError } from '../../errors.ts'
+import { optionInvalid } from '../../errors.ts'
 import type { AuditLog, OperationsStore } from '../../operations.ts'
 import type { AdminOptions, AdminUpgrade } from '../../server/settings/part-options.ts'
 import { stateFolder } from '../../state-folder.ts'
@@ -79,10 +79,7 @@ export class AdminListener {
   /** Throws `OPTION_INVALID` for changes that need a restart. */
   check(config: AdminConfig | undefined): void {
     if (config !== undefined && JSON.stringify(config) === this.#config) return
-    throw new TunnelError(
-      'OPTION_INVALID',
-      'admin cannot change while the server runs: start it again for that.',
-    )
+    throw optionInvalid('admin cannot change while the server runs: start it again for that.')
   }
 }
 

@@ -3,7 +3,7 @@
 
 import { type CertificateFile, FileCertificates } from '../../certificates/files.ts'
 import type { ServerConfigOptions } from '../../config/server-config.ts'
-import { TunnelError } from '../../errors.ts'
+import { errorOf, optionInvalid } from '../../errors.ts'
 import { type ServerEnd, withGuards } from '../ends.ts'
 import type { Run } from '../run.ts'
 import { describe } from '../sharing/report.ts'
@@ -33,7 +33,7 @@ export class CertificateFiles implements CertificateSource {
 
   added({ tlsFiles: _files, ...options }: ServerConfigOptions): ServerConfigOptions {
     if (options.acme !== undefined)
-      throw new TunnelError('OPTION_INVALID', 'acme orders certificates: leave out --tls-cert and --tls-key.')
+      throw optionInvalid('acme orders certificates: leave out --tls-cert and --tls-key.')
     this.#options = options
     // A single certificate for all names does not depend on the hello, and Bun's own TLS is cheaper for large
     // transfers.
@@ -58,7 +58,7 @@ export class CertificateFiles implements CertificateSource {
   }
 
   #failed(cause: unknown): void {
-    const error = cause instanceof Error ? cause : new Error(String(cause))
+    const error = errorOf(cause)
     this.#output.event({ type: 'error', ...describe(error) })
   }
 }

@@ -1,7 +1,7 @@
 // Contract: a source of certificates for `localtunnels server`. Loaded if flags or a file ask for one.
 
 import type { ServerConfigOptions } from '../../config/server-config.ts'
-import { TunnelError } from '../../errors.ts'
+import { optionInvalid } from '../../errors.ts'
 import type { ServerEnd } from '../ends.ts'
 import type { Run } from '../run.ts'
 
@@ -28,5 +28,5 @@ export async function openSource(
 /** Throws if a reload adds a source to a server that started without one. */
 export function refuseSource({ acme }: ServerConfigOptions): void {
   if (acme === undefined) return
-  throw new TunnelError('OPTION_INVALID', 'acme begins with the server: start it again for that.')
+  throw optionInvalid('acme begins with the server: start it again for that.')
 }

@@ -2,7 +2,7 @@
 
 import type { ClusterConfig } from '../../config/server-config.ts'
 import type { RedisDirectory } from '../../directories/redis.ts'
-import { TunnelError } from '../../errors.ts'
+import { optionInvalid } from '../../errors.ts'
 import type { ClusterOptions, PeerTls } from '../../server/settings/part-options.ts'
 import type { Run } from '../run.ts'
 import { pauseUntil } from '../sharing/patience.ts'
@@ -43,10 +43,7 @@ export class ClusterSource {
   /** Throws `OPTION_INVALID` if a reload would change the cluster. */
   check(next: ClusterConfig | undefined): void {
     if (next === undefined || JSON.stringify(next) !== this.#config)
-      throw new TunnelError(
-        'OPTION_INVALID',
-        'cluster cannot change while the server runs: start it again for that.',
-      )
+      throw optionInvalid('cluster cannot change while the server runs: start it again for that.')
   }
 
   /**
@@ -80,5 +77,5 @@ export class ClusterSource {
 function peerTlsOf({ peerCa: ca, peerCert: cert, peerKey: key }: ClusterConfig): PeerTls | undefined {
   if (ca === undefined && cert === undefined && key === undefined) return undefined
   if (ca !== undefined && cert !== undefined && key !== undefined) return { ca, cert, key }
-  throw new TunnelError('OPTION_INVALID', 'cluster: peer-ca, peer-cert and peer-key belong together.')
+  throw optionInvalid('cluster: peer-ca, peer-cert and peer-key belong together.')
 }

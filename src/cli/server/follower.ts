@@ -2,6 +2,7 @@
 
 import { loadServerConfig } from '../../config/load.ts'
 import { type ServerConfigOptions, serverOptions } from '../../config/server-config.ts'
+import { messageOf } from '../../errors.ts'
 import { FileWatch } from '../../file-watch.ts'
 import { Changes } from '../changes.ts'
 import { faultsError } from '../commands/config.ts'
@@ -76,7 +77,7 @@ export class Follower {
       await server.reload(await withGuards(options))
       this.#notice('RELOADED', `${this.#file} is in force.`)
     } catch (error) {
-      const message = error instanceof Error ? error.message : String(error)
+      const message = messageOf(error)
       this.#notice('CONFIG_KEPT', `${withPages(message)} The server continues with its previous settings.`)
     }
   }

@@ -4,7 +4,7 @@
 import type { ServerConfigOptions } from '../../config/server-config.ts'
 import type { CountryFile } from '../../countries.ts'
 import type { RedisRates } from '../../directories/redis-rates.ts'
-import { TunnelError } from '../../errors.ts'
+import { optionInvalid } from '../../errors.ts'
 import type { AccessLog } from '../../plugins/access-log.ts'
 import { openServerFault } from '../../server/settings/open-server.ts'
 import type { AdminUpgrade, InboxOptions } from '../../server/settings/part-options.ts'
@@ -108,19 +108,13 @@ export class ServerParts {
     this.#admin?.check(given.adminListener)
     this.#cluster?.check(given.clusterOf)
     if (this.#cluster === undefined && given.clusterOf !== undefined)
-      throw new TunnelError('OPTION_INVALID', 'cluster begins with the server: start it again for that.')
+      throw optionInvalid('cluster begins with the server: start it again for that.')
     if (this.#admin === undefined && given.adminListener !== undefined)
-      throw new TunnelError('OPTION_INVALID', 'admin begins with the server: start it again for that.')
+      throw optionInvalid('admin begins with the server: start it again for that.')
     if (given.tokensFile !== this.#tokensFile)
-      throw new TunnelError(
-        'OPTION_INVALID',
-        'tokens-db cannot change while the server runs: start it again for that.',
-      )
+      throw optionInvalid('tokens-db cannot change while the server runs: start it again for that.')
     if (given.countriesFile !== this.#countriesFile)
-      throw new TunnelError(
-        'OPTION_INVALID',
-        'countries cannot change while the server runs: start it again for that.',
-      )
+      throw optionInvalid('countries cannot change while the server runs: start it again for that.')
     if (this.#source === undefined) refuseSource(given)
   }
 
@@ -165,8 +159,7 @@ export class ServerParts {
 
 async function openCluster({ clusterOf }: ServerConfigOptions): Promise<ClusterSource | undefined> {
   if (clusterOf === undefined) return undefined
-  if (clusterOf.url === '')
-    throw new TunnelError('OPTION_INVALID', '--peer-url is for a server with --cluster: give both.')
+  if (clusterOf.url === '') throw optionInvalid('--peer-url is for a server with --cluster: give both.')
   const { ClusterSource } = await import('./cluster-source.ts')
   return ClusterSource.open(clusterOf)
 }

@@ -2,10 +2,9 @@
 // list of them.
 
 import { pathToFileURL } from 'node:url'
-import { TunnelError } from '../../errors.ts'
+import { optionInvalid, type TunnelError } from '../../errors.ts'
 import type { Guard, Middleware, Observer } from '../../plugin.ts'
 
-/** The plugins for the options of a server. */
 export interface LoadedPlugins {
   readonly guards: readonly Guard[]
   readonly middlewares: readonly Middleware[]
@@ -62,5 +61,5 @@ const isObserver = (plugin: unknown): plugin is Observer =>
   hasFunction(plugin, ['began', 'responded', 'ended'])
 
 function invalid(path: string, what: string, cause?: unknown): TunnelError {
-  return new TunnelError('OPTION_INVALID', `The plugin ${path} cannot be used: ${what}.`, { cause })
+  return optionInvalid(`The plugin ${path} cannot be used: ${what}.`, { cause })
 }

@@ -1,6 +1,6 @@
 // Replaces a server: starts the program again with the listening sockets, and ends this one once the new one serves.
 
-import { ERRORS, type ErrorCode, TunnelError } from '../../errors.ts'
+import { ERRORS, type ErrorCode, messageOf, TunnelError } from '../../errors.ts'
 import type { TotalsEvent } from '../output.ts'
 
 /** The time in milliseconds after which a new program that does not serve is ended. */
@@ -88,8 +88,7 @@ export async function startSuccessor(
     started.process.unref()
     return pid
   } catch (cause) {
-    const why = cause instanceof Error ? cause.message : String(cause)
-    throw new TunnelError('UPGRADE_FAILED', `The new program did not start: ${why}`, { cause })
+    throw new TunnelError('UPGRADE_FAILED', `The new program did not start: ${messageOf(cause)}`, { cause })
   }
 }
 
@@ -121,7 +120,7 @@ export function successionOf(environment: Environment): Succession | undefined {
     serves: () => say({ pid: process.pid }),
     failed: error =>
       say({
-        failed: error instanceof Error ? error.message : String(error),
+        failed: messageOf(error),
         code: error instanceof TunnelError ? error.code : 'INTERNAL',
       }),
   }

@@ -2,7 +2,7 @@
 
 import type { Command } from 'commander'
 import { MAX_RANGE_PORTS, portsOf } from '../../config/port-range.ts'
-import { TunnelError } from '../../errors.ts'
+import { optionInvalid } from '../../errors.ts'
 import { noPort } from '../../names.ts'
 import type { Given } from './destination.ts'
 
@@ -18,7 +18,6 @@ export class Flags {
     return this.#command.getOptionValue(name) as string | undefined
   }
 
-  /** Returns a value with its origin. */
   given(name: string): Given | undefined {
     const text = this.text(name)
     return text === undefined ? undefined : { text, isTyped: this.isTyped(name) }
@@ -73,8 +72,7 @@ export function parsePortRange(text: string, label: string): readonly number[] {
   if (!text.includes('-')) return [parsePort(text, label, 1)]
   const ports = portsOf(text)
   if (ports !== undefined) return ports
-  throw new TunnelError(
-    'OPTION_INVALID',
+  throw optionInvalid(
     `${label} ${JSON.stringify(text)} is not a range of at most ${MAX_RANGE_PORTS} ports from 1 to 65535, such as 27015-27030.`,
     { action: '' },
   )

@@ -18,7 +18,6 @@ export interface Login {
 export class Logins {
   /** The path. `undefined` if this user has no folder for it. */
   readonly path: string | undefined
-  /** The logins by the address of their server. */
   readonly #kept = new Map<string, Login>()
   #standard: string | undefined
 
@@ -34,7 +33,6 @@ export class Logins {
     return this.#standard
   }
 
-  /** The servers in the order of their logins. */
   get servers(): readonly string[] {
     return [...this.#kept.keys()]
   }

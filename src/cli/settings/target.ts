@@ -3,7 +3,7 @@
 import type { OriginOptions } from '../../client/options.ts'
 import type { HttpServiceOptions, ServiceConfig } from '../../config/service.ts'
 import { type RouteExtras, splitTarget, withHost } from '../../config/target.ts'
-import { TunnelError } from '../../errors.ts'
+import { optionInvalid } from '../../errors.ts'
 import { formatUrl, isLoopback, parseHost, unusedPart } from '../../names.ts'
 import { unknownWord } from '../words.ts'
 import { parsePort, parsePortRange } from './flags.ts'
@@ -62,10 +62,7 @@ export function parseService(given: string): Service {
   refuseTwoPorts(text)
   const address = /^(?:tcp|udp|tls):\/\/(.*?)\/?$/i.exec(given)?.[1]
   const hint = address === undefined ? '' : ` Write ${address} alone.`
-  throw new TunnelError(
-    'OPTION_INVALID',
-    `"${given}" is neither a port, a host with a port nor unix:/path.${hint}`,
-  )
+  throw optionInvalid(`"${given}" is neither a port, a host with a port nor unix:/path.${hint}`)
 }
 
 /** Parses `27015-27030` or `host:27015-27030` as a service for each port, or a single service. */
@@ -92,16 +89,13 @@ export function parseTarget({ positional: given, port, host, tls, folder, isSpa 
   refuseTwoPorts(positional)
   const [, raw = '', service = ''] = /^(tcp|udp|tls):\/\/(.*?)\/?$/i.exec(positional) ?? []
   if (raw !== '')
-    throw new TunnelError(
-      'OPTION_INVALID',
-      `"${positional}" is not HTTP. Write: localtunnels ${raw.toLowerCase()} ${service}.`,
-    )
+    throw optionInvalid(`"${positional}" is not HTTP. Write: localtunnels ${raw.toLowerCase()} ${service}.`)
   if (positional.includes(':')) {
     const parts = parseHost(positional)
     if (parts.port !== undefined) return portTarget(parts.port, parts.hostname)
   }
   if (/^\.{0,2}[/\\]|^\.{1,2}$/.test(positional)) {
-    throw new TunnelError('OPTION_INVALID', `A folder is served with --serve ${positional}.`)
+    throw optionInvalid(`A folder is served with --serve ${positional}.`)
   }
   throw unknownWord(positional)
 }
@@ -112,10 +106,7 @@ const TWO_PORTS = /^(\d+):\d+$/
 function refuseTwoPorts(text: string): void {
   const [, port] = TWO_PORTS.exec(text) ?? []
   if (port !== undefined)
-    throw new TunnelError(
-      'OPTION_INVALID',
-      `"${text}" has two ports. Write the one of this machine alone: ${port}.`,
-    )
+    throw optionInvalid(`"${text}" has two ports. Write the one of this machine alone: ${port}.`)
 }
 
 /**
@@ -132,11 +123,8 @@ export function parseRoutes(
     const at = text.indexOf('=')
     const path = text.slice(0, Math.max(at, 0))
     if (!path.startsWith('/'))
-      throw new TunnelError(
-        'OPTION_INVALID',
-        `--route "${text}" is not a path and an app, such as /api=8080.`,
-      )
-    if (routes.has(path)) throw new TunnelError('OPTION_INVALID', `--route: ${path} is given twice.`)
+      throw optionInvalid(`--route "${text}" is not a path and an app, such as /api=8080.`)
+    if (routes.has(path)) throw optionInvalid(`--route: ${path} is given twice.`)
     const { extras, address } = splitTarget(text.slice(at + 1))
     const { options } = parseTarget({
       positional: address,
@@ -188,12 +176,12 @@ export function appTlsOf({ appInsecure, appCa, appServerName }: AppTls): AppTls 
 
 function urlTarget(text: string, tls: AppTls = {}): Target {
   // `URL.parse` would not do, because Node 20 does not have it.
-  if (!URL.canParse(text)) throw new TunnelError('OPTION_INVALID', `"${text}" is not a URL.`)
+  if (!URL.canParse(text)) throw optionInvalid(`"${text}" is not a URL.`)
   const url = new URL(text)
   const more = unusedPart(url)
   if (more !== undefined) {
     const message = `The URL of the app has ${more}, and none is used: give ${url.origin}.`
-    throw new TunnelError('OPTION_INVALID', message)
+    throw optionInvalid(message)
   }
   const hostname = url.hostname.replace(/^\[|\]$/g, '')
   const port = url.port === '' ? (url.protocol === 'https:' ? 443 : 80) : Number(url.port)
@@ -212,7 +200,7 @@ function urlTarget(text: string, tls: AppTls = {}): Target {
 }
 
 function unixTarget(path: string): Service {
-  if (path === '') throw new TunnelError('OPTION_INVALID', 'unix: needs the path of a socket.')
+  if (path === '') throw optionInvalid('unix: needs the path of a socket.')
   return { options: { unix: path }, label: path, shortLabel: path, dial: { unix: path }, url: undefined }
 }
 

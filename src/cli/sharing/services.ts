@@ -29,7 +29,6 @@ interface Running {
   /** The tunnel. `undefined` until it is granted. */
   tunnel: TunnelEnd | undefined
   watch: OriginWatch | undefined
-  /** The URL that was last shown. */
   url: string
   /** Whether it is not wanted any more, even if it was never granted. */
   isGone: boolean
@@ -134,7 +133,6 @@ export class Services {
     return [...this.#running.values()].filter(({ tunnel }) => tunnel !== undefined).length
   }
 
-  /** Called when the client ends, with all of its tunnels. */
   stop(): void {
     for (const running of this.#running.values()) {
       running.isGone = true

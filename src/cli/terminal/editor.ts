@@ -4,7 +4,7 @@ import { spawn } from 'node:child_process'
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { TunnelError } from '../../errors.ts'
+import { optionInvalid } from '../../errors.ts'
 
 type Environment = Readonly<Record<string, string | undefined>>
 
@@ -36,8 +36,7 @@ function run(editor: string, file: string): Promise<void> {
   return new Promise((resolve, reject) => {
     const failed = (why: string, cause?: Error) =>
       reject(
-        new TunnelError(
-          'OPTION_INVALID',
+        optionInvalid(
           `The editor "${editor}" ${why}: nothing was sent. Set EDITOR or VISUAL to an editor that waits until it is closed, such as "code --wait".`,
           { cause },
         ),

@@ -4,7 +4,7 @@ import { spawn } from 'node:child_process'
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { deferred } from '../../deferred.ts'
-import { TunnelError } from '../../errors.ts'
+import { messageOf, TunnelError } from '../../errors.ts'
 
 const OPENERS: Readonly<Partial<Record<NodeJS.Platform, readonly string[]>>> = {
   darwin: ['open'],
@@ -43,11 +43,14 @@ export async function openPrivately(
     rmSync(path, { force: true })
     writeFileSync(path, page, { mode: 0o600, flag: 'wx' })
   } catch (cause) {
-    const reason = cause instanceof Error ? cause.message : String(cause)
-    throw new TunnelError('STORE_FAILED', `The page for the browser cannot be written: ${reason}.`, {
-      cause,
-      action: "Check the state folder's permissions, or open the link yourself.",
-    })
+    throw new TunnelError(
+      'STORE_FAILED',
+      `The page for the browser cannot be written: ${messageOf(cause)}.`,
+      {
+        cause,
+        action: "Check the state folder's permissions, or open the link yourself.",
+      },
+    )
   }
   return start(path, platform)
 }

@@ -1,7 +1,7 @@
 // Reads a secret: from a terminal without showing it, or from a pipe.
 
 import { deferred } from '../../deferred.ts'
-import { TunnelError } from '../../errors.ts'
+import { optionInvalid } from '../../errors.ts'
 
 /** The maximum length of a token. A longer text may be a file given by mistake. */
 const MAX_LENGTH = 4_096
@@ -62,8 +62,7 @@ async function readUntil(input: Input, find: (text: string) => number): Promise<
   let text = ''
   const received = (bytes: Uint8Array) => {
     text += decoder.decode(bytes, { stream: true })
-    if (text.length > MAX_LENGTH)
-      reject(new TunnelError('OPTION_INVALID', 'The input is too long for a token.'))
+    if (text.length > MAX_LENGTH) reject(optionInvalid('The input is too long for a token.'))
     else if (find(text) >= 0) resolve(text)
   }
   const ended = () => resolve(text)

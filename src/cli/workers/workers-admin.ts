@@ -3,6 +3,7 @@
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { AdminConfig, ServerConfigOptions } from '../../config/server-config.ts'
+import { errorOf } from '../../errors.ts'
 import { Networks } from '../../networks.ts'
 import { AdminGateway } from '../../parts/admin/gateway.ts'
 import { AdminSocket } from '../../parts/admin/listener.ts'
@@ -39,8 +40,7 @@ export class WorkersAdmin {
   listen(workers: Pick<Workers, 'serving'>, upgrade: AdminUpgrade, options: ServerConfigOptions): void {
     const { host = '127.0.0.1', port = 9090, token = newToken() } = this.#config
     const { environment, output } = this.#run
-    const failed = (error: unknown) =>
-      output.event({ type: 'error', ...describe(error instanceof Error ? error : new Error(String(error))) })
+    const failed = (error: unknown) => output.event({ type: 'error', ...describe(errorOf(error)) })
     const refusals = new Refusals(output)
     const { fetch } = new AdminGateway({
       members: () =>
@@ -65,7 +65,6 @@ export class WorkersAdmin {
     output.event({ type: 'notice', code: 'ADMIN', message })
   }
 
-  /** Accepts no new connections. */
   close(): void {
     this.#socket?.close()
   }

@@ -7,7 +7,7 @@ import { join } from 'node:path'
 import type { ServerConfigOptions } from '../../config/server-config.ts'
 import { MemoryDirectory } from '../../directories/memory.ts'
 import { DirectoryServer } from '../../directories/unix-server.ts'
-import { TunnelError } from '../../errors.ts'
+import { optionInvalid, TunnelError } from '../../errors.ts'
 import { DEFAULT_HOST } from '../../server/settings/options.ts'
 import { inheritedSocket } from '../../sockets/inherited.ts'
 import { listeningSocket } from '../../sockets/listening.ts'
@@ -43,12 +43,11 @@ export function placeOf(environment: Environment): Place | undefined {
 
 /** Throws `OPTION_INVALID` for options that several processes cannot share yet. */
 export function refuseUnshared({ acme, clusterOf, http3 }: ServerConfigOptions): void {
-  if (process.platform !== 'linux')
-    throw new TunnelError('OPTION_INVALID', 'Several workers need Linux: leave out --workers.')
+  if (process.platform !== 'linux') throw optionInvalid('Several workers need Linux: leave out --workers.')
   const unshared = { acme, cluster: clusterOf, http3: http3 || undefined }
   for (const [name, value] of Object.entries(unshared))
     if (value !== undefined)
-      throw new TunnelError('OPTION_INVALID', `${name} is for a server with one worker: leave out --workers.`)
+      throw optionInvalid(`${name} is for a server with one worker: leave out --workers.`)
 }
 
 /** Returns the descriptors that all workers share: inherited ones, and the other ports. */
@@ -76,7 +75,6 @@ export function workersFolder({ environment }: Run): Promise<string> {
   return mkdtemp(join(environment.XDG_RUNTIME_DIR ?? tmpdir(), 'localtunnels-'))
 }
 
-/** All workers, and what they share. */
 export class Workers {
   readonly #descriptors: readonly number[]
   readonly #run: Run
@@ -149,7 +147,6 @@ export class Workers {
     this.#run.output.event({ type: 'notice', code: 'WORKER', message })
   }
 
-  /** Lists the workers that serve, by their numbers. */
   serving(): readonly { readonly number: number; readonly pid: number }[] {
     return [...this.#started]
       .filter(([started]) => started.hasServed())

@@ -1,6 +1,6 @@
 // Contract: opens a carrier from a client to its server. Implementations: carriers/direct.ts, carriers/ws.ts.
 
-import { ERRORS, type ErrorCode, TunnelError } from '../../errors.ts'
+import { ERRORS, type ErrorCode, optionInvalid, TunnelError } from '../../errors.ts'
 import type { Carrier, CarrierHandler } from '../../session/carrier.ts'
 import type { Address } from '../../socket.ts'
 import { VERSION } from '../../version.ts'
@@ -27,7 +27,6 @@ export interface CarrierRequest {
   readonly timeoutMs: number
   /** The name of the proxy between client and server, for messages. */
   readonly proxyLabel?: string | undefined
-  /** Ends the attempt. */
   readonly signal: AbortSignal
   /** The maximum length of a text message in bytes. Default 0: text ends the carrier. */
   readonly maxTextBytes?: number
@@ -53,7 +52,6 @@ export const MAX_REFUSAL_BYTES = 4_096
 /** The server's response in place of a 101, as the `cause` of the TunnelError. */
 export class UpgradeRefusal extends Error {
   readonly status: number
-  /** The beginning of the body of the response. */
   readonly body: string
 
   constructor(status: number, body: string) {
@@ -109,7 +107,7 @@ export function carrierHeaders({ token }: CarrierRequest): Readonly<Record<strin
   const agent = { 'User-Agent': `localtunnels/${VERSION}` }
   if (token === undefined) return agent
   if (!/^[\x21-\x7e]+$/.test(token)) {
-    throw new TunnelError('OPTION_INVALID', 'The token has characters other than visible ASCII.')
+    throw optionInvalid('The token has characters other than visible ASCII.')
   }
   return { ...agent, Authorization: `Bearer ${token}` }
 }

@@ -71,7 +71,6 @@ export interface VisitorSeen {
   readonly remotePort: number
 }
 
-/** A report that a raw connection was closed. */
 export interface VisitorGone {
   readonly id: number
   readonly durationMs: number
@@ -86,7 +85,6 @@ export interface ConnectionEvents {
   /** Called when the request with this id became a WebSocket. */
   switched(id: number): void
   response(report: ResponseSeen): void
-  /** Called with the number of requests that were not reported one by one. */
   requests(counts: UnreportedRequests): void
   /** Called when the server revoked the tunnel with this number. */
   revoked(tunnel: number, error: TunnelError): void

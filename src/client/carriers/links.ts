@@ -37,7 +37,6 @@ export class Links implements TrunkLinks {
   #refusedUntil = 0
   #cancelSweep: (() => void) | undefined
   readonly #stopping = new AbortController()
-  /** The links that were idle at the last sweep. */
   #idle = new Set<Link>()
 
   /** Makes the links. `way` is `undefined` if only the carrier's own connection can reach the server. */

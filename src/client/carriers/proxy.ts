@@ -1,6 +1,6 @@
 // Reads and checks the proxy to use, from an option or the environment.
 
-import { TunnelError } from '../../errors.ts'
+import { optionInvalid, TunnelError } from '../../errors.ts'
 import type { Address } from '../../socket.ts'
 import { bypassList } from '../proxies/bypass.ts'
 
@@ -63,7 +63,7 @@ function variableFor(address: Address, environment: Environment): string | undef
  */
 export function parseProxy(text: string, source: string, ca?: string): ProxySettings {
   const url = /^[a-z][a-z0-9+.-]*:\/\//i.test(text) ? text : `http://${text}`
-  const invalid = (why: string) => new TunnelError('OPTION_INVALID', `${source} ${why}.`)
+  const invalid = (why: string) => optionInvalid(`${source} ${why}.`)
   if (!URL.canParse(url) || new URL(url).hostname === '') {
     throw invalid('is not the URL of a proxy; special characters of user and password are written as %40')
   }

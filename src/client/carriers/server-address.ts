@@ -1,7 +1,7 @@
 // The address of the tunnel server, and whether others can read what a client sends there.
 
 import { createRequire } from 'node:module'
-import { TunnelError } from '../../errors.ts'
+import { optionInvalid, TunnelError } from '../../errors.ts'
 import { isLoopback, unusedPart } from '../../names.ts'
 import type { Address } from '../../socket.ts'
 
@@ -33,7 +33,7 @@ export function parseServer(server: string, tls: ServerTlsOptions = {}): ServerA
   const parsed = parseUrl(server)
   if (parsed === undefined || !/^(?:wss?|https?):$/.test(parsed.protocol) || parsed.hostname === '') {
     const detail = `"${server}" is not the address of a server, such as tunnel.example or http://localhost:8080.`
-    throw new TunnelError('OPTION_INVALID', detail)
+    throw optionInvalid(detail)
   }
   const isSecure = parsed.protocol === 'wss:' || parsed.protocol === 'https:'
   const path = parsed.pathname.replace(/\/+$/, '')
@@ -41,10 +41,7 @@ export function parseServer(server: string, tls: ServerTlsOptions = {}): ServerA
   const more = unusedPart(parsed)
   if (more !== undefined) {
     const origin = `${isSecure ? 'https' : 'http'}://${parsed.host}${path}`
-    throw new TunnelError(
-      'OPTION_INVALID',
-      `The address of the server has ${more}, and none is used: give ${origin}.`,
-    )
+    throw optionInvalid(`The address of the server has ${more}, and none is used: give ${origin}.`)
   }
   const host = parsed.hostname.replace(/^\[|\]$/g, '')
   const port = parsed.port === '' ? (isSecure ? 443 : 80) : Number(parsed.port)
@@ -63,12 +60,9 @@ function ownCertificate({
 }: ServerTlsOptions): { readonly cert: string; readonly key: string } | undefined {
   if (cert === undefined && key === undefined) return undefined
   if (cert === undefined || key === undefined)
-    throw new TunnelError('OPTION_INVALID', 'cert and key belong together; one of them is missing.')
+    throw optionInvalid('cert and key belong together; one of them is missing.')
   if (isPair(cert, key)) return { cert, key }
-  throw new TunnelError(
-    'OPTION_INVALID',
-    'cert and key are no certificate and its private key in PEM format.',
-  )
+  throw optionInvalid('cert and key are no certificate and its private key in PEM format.')
 }
 
 function isPair(cert: string, key: string): boolean {
@@ -83,10 +77,7 @@ function isPair(cert: string, key: string): boolean {
 
 function checkedPin(pin: string): string {
   if (PIN.test(pin)) return pin
-  throw new TunnelError(
-    'OPTION_INVALID',
-    `pin "${pin}" is not of the form sha256//… with 44 characters of base64.`,
-  )
+  throw optionInvalid(`pin "${pin}" is not of the form sha256//… with 44 characters of base64.`)
 }
 
 /** Returns the servers in TUNNEL_SERVER, which commas separate. */

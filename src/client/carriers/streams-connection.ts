@@ -1,7 +1,7 @@
 // One carrier to the server and its session: registers tunnels, joins streams, reports exchanges.
 
 import { deferred } from '../../deferred.ts'
-import { type ErrorCode, TunnelError } from '../../errors.ts'
+import { type ErrorCode, optionInvalid, TunnelError } from '../../errors.ts'
 import { eventLoop } from '../../event-loop.ts'
 import type { OwnGuard } from '../../own-guard.ts'
 import type { Carrier, CarrierHandler } from '../../session/carrier.ts'
@@ -19,8 +19,7 @@ import {
 } from '../../wire/control.ts'
 import { MAX_FRAME_BYTES } from '../../wire/frame.ts'
 import type { SessionLanes } from '../contracts/laning.ts'
-import { bounded } from '../origins/bounded.ts'
-import { join } from '../origins/join.ts'
+import { bounded, join } from '../origins/join.ts'
 import type { Origin } from '../origins/origin.ts'
 import { sha256 } from '../reach/probe.ts'
 import type { ClientSettings } from '../settings.ts'
@@ -134,7 +133,7 @@ export class StreamsConnection implements Connection {
   async register(settings: TunnelSettings, { name, port, resume, wishes }: Wish): Promise<Registration> {
     const guard = settings.guard && (await definitionOf(settings.guard, settings))
     if (wishes !== undefined && Buffer.byteLength(JSON.stringify({ guard, wishes })) > MAX_GUARD_BYTES)
-      throw new TunnelError('OPTION_INVALID', `guard and away are longer than ${MAX_GUARD_BYTES} bytes.`)
+      throw optionInvalid(`guard and away are longer than ${MAX_GUARD_BYTES} bytes.`)
     if (this.#closedWith !== undefined) throw this.#closedWith
     const { promise, resolve, reject } = deferred<Registration>()
     const ref = this.#nextRef++
@@ -389,10 +388,7 @@ const MAX_GUARD_BYTES = MAX_FRAME_BYTES - 16_384
 async function definitionOf(guard: OwnGuard, { kind, name, port }: TunnelSettings): Promise<GuardFields> {
   const definition = { ...(await guard.define(`${kind} ${name ?? port ?? ''}`)) }
   if (Buffer.byteLength(JSON.stringify(definition)) <= MAX_GUARD_BYTES) return definition
-  throw new TunnelError(
-    'OPTION_INVALID',
-    `The guard is larger than ${MAX_GUARD_BYTES} bytes: use ranges and patterns.`,
-  )
+  throw optionInvalid(`The guard is larger than ${MAX_GUARD_BYTES} bytes: use ranges and patterns.`)
 }
 
 function registerRoute({ path, hostHeader, protocol, wishes }: RouteSettings): RegisterRoute {

@@ -1,6 +1,6 @@
 // Makes the error for a server that cannot be reached: the code, the address, and the reason in words.
 
-import { TunnelError } from '../../errors.ts'
+import { messageOf, TunnelError } from '../../errors.ts'
 import type { Address, Dial } from '../../socket.ts'
 import { answeredPlain, speaksTls, UNTRUSTED } from '../origins/tls-check.ts'
 import { alertOf, distrustOf } from './tls-faults.ts'
@@ -35,7 +35,7 @@ const REASONS: Readonly<Record<string, string>> = {
 export function unreachable(cause: unknown, to: Destination): TunnelError {
   if (cause instanceof TunnelError) return cause
   const label = labelOf(to)
-  const text = cause instanceof Error ? cause.message : String(cause)
+  const text = messageOf(cause)
   const code = cause instanceof Error && 'code' in cause ? String(cause.code) : ''
   if (to.address.tls !== undefined && UNTRUSTED.test(code)) {
     const { reason, action } = distrustOf(code, text, 'server')
@@ -55,7 +55,7 @@ export function unreachable(cause: unknown, to: Destination): TunnelError {
 
 /** Returns why a dial failed, in words. */
 export function reasonOf(cause: unknown): string {
-  const text = cause instanceof Error ? cause.message : String(cause)
+  const text = messageOf(cause)
   const code = cause instanceof Error && 'code' in cause ? String(cause.code) : ''
   if (UNTRUSTED.test(code))
     return `its certificate is not trusted: ${distrustOf(code, text, 'server').reason}`

@@ -36,3 +36,24 @@ export function join(
   )
   return joined
 }
+
+/**
+ * Returns the origin with a limit: with `maxDials` in progress, a stream is refused with `TUNNEL_BUSY` without a
+ * dial.
+ */
+export function bounded(origin: Origin, maxDials: number): Origin {
+  let dials = 0
+  return {
+    label: origin.label,
+    url: origin.url,
+    async connect(handler) {
+      if (dials >= maxDials) throw new TunnelError('TUNNEL_BUSY')
+      dials++
+      try {
+        return await origin.connect(handler)
+      } finally {
+        dials--
+      }
+    },
+  }
+}

@@ -1,6 +1,6 @@
 // Makes the app's origin from the options.
 
-import { TunnelError } from '../../errors.ts'
+import { optionInvalid } from '../../errors.ts'
 import { isValidPort, noPort, parseHost, unusedPart } from '../../names.ts'
 import type { Address, Dial, TlsOptions } from '../../socket.ts'
 import { positive } from '../limits.ts'
@@ -21,20 +21,19 @@ export function originOf(
 ): Origin {
   const { port, url, unix, fetch, folder, spa, later, websocket } = options
   if (websocket !== undefined && fetch === undefined)
-    throw new TunnelError('OPTION_INVALID', 'websocket belongs to fetch, which is not given.')
+    throw optionInvalid('websocket belongs to fetch, which is not given.')
   if ([port, url, unix, fetch, folder, later || undefined].filter(one => one !== undefined).length !== 1) {
     const text = 'Exactly one of port, url, unix, fetch, folder and later says where the app is.'
-    throw new TunnelError('OPTION_INVALID', text)
+    throw optionInvalid(text)
   }
   if (url === undefined) refuseTls(options)
   if (later) return new LateOrigin()
   if (spa !== undefined && folder === undefined)
-    throw new TunnelError('OPTION_INVALID', 'spa belongs to folder, which is not given.')
+    throw optionInvalid('spa belongs to folder, which is not given.')
   if (fetch === undefined && folder === undefined)
     return addressOrigin(options, dial, true, protocol === 'h2')
   const own = ownOrigin(options)
-  if (own === undefined)
-    throw new TunnelError('OPTION_INVALID', 'This client has no part for fetch and folder.')
+  if (own === undefined) throw optionInvalid('This client has no part for fetch and folder.')
   return own
 }
 
@@ -51,12 +50,12 @@ function originAddress(options: OriginOptions): Address {
   if (url !== undefined) {
     const parsed = parseUrl(url)
     if (parsed === null || !/^https?:$/.test(parsed.protocol)) {
-      throw new TunnelError('OPTION_INVALID', `"${url}" is not an http:// or https:// URL.`)
+      throw optionInvalid(`"${url}" is not an http:// or https:// URL.`)
     }
     const more = unusedPart(parsed)
     if (more !== undefined) {
       const message = `The URL of the app has ${more}, and none is used: give ${parsed.origin}.`
-      throw new TunnelError('OPTION_INVALID', message)
+      throw optionInvalid(message)
     }
     const isSecure = parsed.protocol === 'https:'
     if (!isSecure) refuseTls(options)
@@ -76,23 +75,14 @@ const TLS_OPTIONS = ['appInsecure', 'appCa', 'appServerName'] as const
 function refuseTls(options: OriginOptions): void {
   const given = TLS_OPTIONS.find(name => options[name] !== undefined)
   if (given === undefined) return
-  throw new TunnelError(
-    'OPTION_INVALID',
-    `${given} belongs to an https:// URL of the app, which is not given.`,
-  )
+  throw optionInvalid(`${given} belongs to an https:// URL of the app, which is not given.`)
 }
 
 function tlsOf({ appInsecure, appCa, appServerName }: OriginOptions): TlsOptions {
   if (appInsecure && appCa !== undefined)
-    throw new TunnelError(
-      'OPTION_INVALID',
-      'appInsecure and appCa exclude each other: one accepts any certificate.',
-    )
+    throw optionInvalid('appInsecure and appCa exclude each other: one accepts any certificate.')
   if (appServerName !== undefined && !HOST_NAME.test(appServerName))
-    throw new TunnelError(
-      'OPTION_INVALID',
-      `appServerName "${appServerName}" is not the name of a host, such as app.example.`,
-    )
+    throw optionInvalid(`appServerName "${appServerName}" is not the name of a host, such as app.example.`)
   return {
     ...(appInsecure && { verify: false }),
     ...(appCa !== undefined && { ca: appCa }),

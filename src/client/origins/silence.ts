@@ -1,7 +1,7 @@
 // Explains why an app closes the connection without a response, or with a TLS alert: it may expect TLS. OpenSSL sends
 // nothing in response to plain HTTP.
 
-import { TunnelError } from '../../errors.ts'
+import { errorOf, TunnelError } from '../../errors.ts'
 import type { Address, Dial, Socket, SocketHandler } from '../../socket.ts'
 import { speaksTls } from './tls-check.ts'
 
@@ -130,7 +130,7 @@ class SilentConnection {
     try {
       for (const one of waiting) one()
     } catch (error) {
-      this.#explain(error instanceof Error ? error : new Error(String(error)))
+      this.#explain(errorOf(error))
     }
   }
 }

@@ -5,7 +5,7 @@
 //   → 05 01 00 kind address port        ← 05 reply 00 kind address port, then the server's bytes
 
 import { isIP } from 'node:net'
-import { TunnelError } from '../../errors.ts'
+import { optionInvalid, TunnelError } from '../../errors.ts'
 import type { Opening } from '../../socket.ts'
 import { cannotReach, notAProxy, type ProxySettings } from '../carriers/proxy.ts'
 
@@ -111,7 +111,7 @@ function addressBytes(host: string): readonly number[] {
   if (family === 6) return [KIND.ipv6, ...ipv6Bytes(host)]
   const name = Buffer.from(host)
   if (name.length > MAX_NAME_BYTES) {
-    throw new TunnelError('OPTION_INVALID', 'The name of the server is too long for SOCKS5.')
+    throw optionInvalid('The name of the server is too long for SOCKS5.')
   }
   return [KIND.name, name.length, ...name]
 }

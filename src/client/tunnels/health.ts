@@ -6,13 +6,10 @@ import type { Scheduler } from '../../session/scheduler.ts'
 import type { Socket, SocketHandler } from '../../socket.ts'
 import type { Origin } from '../origins/origin.ts'
 
-/** The settings of a check, with all defaults. */
 export interface HealthSettings {
   readonly kind: 'tcp' | 'http'
-  /** The path and host of the check. */
   readonly path: string
   readonly host: string
-  /** Whether the app speaks HTTP/2. */
   readonly isHttp2?: boolean
   readonly intervalMs: number
   readonly timeoutMs: number
@@ -27,7 +24,6 @@ export interface HealthProbe {
    * Reads the next bytes of the app. Returns the status of the final response; 0 before it came; -1 if it is invalid.
    */
   read(piece: Uint8Array): number
-  /** The fault of an invalid response. */
   readonly fault: string
 }
 

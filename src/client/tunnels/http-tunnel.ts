@@ -1,6 +1,6 @@
 // The settings of an HTTP tunnel, from its options.
 
-import { TunnelError } from '../../errors.ts'
+import { optionInvalid } from '../../errors.ts'
 import { isValidSubdomain, parseHost, slugOf } from '../../names.ts'
 import { checkNames } from '../../option-names.ts'
 import type { Dial } from '../../socket.ts'
@@ -44,7 +44,7 @@ export function httpTunnel(
   const own = protocolOf(options)
   const isNamed = isNameGiven(options, environment)
   if (options.exact && !isNamed)
-    throw new TunnelError('OPTION_INVALID', 'exact is for a name that is asked for: there is no subdomain.')
+    throw optionInvalid('exact is for a name that is asked for: there is no subdomain.')
   return {
     kind: 'http',
     privateName: options.private,
@@ -75,12 +75,10 @@ export function httpTunnel(
 function inboxOf({ inbox }: HttpTunnelOptions, isNamed: boolean): Pick<TunnelSettings, 'inbox'> {
   if (inbox === undefined) return {}
   checkNames(inbox, { paths: true, status: true }, 'inbox')
-  if (!isNamed)
-    throw new TunnelError('OPTION_INVALID', 'inbox is for a name that is asked for: there is no subdomain.')
+  if (!isNamed) throw optionInvalid('inbox is for a name that is asked for: there is no subdomain.')
   const wish: unknown = { paths: inbox.paths, status: inbox.status ?? 202 }
   if (isInboxWish(wish)) return { inbox: wish }
-  throw new TunnelError(
-    'OPTION_INVALID',
+  throw optionInvalid(
     `inbox must have 1 to ${MAX_INBOX_PATHS} paths such as /hooks/github or /hooks/*, and status 200, 201, 202 or 204.`,
   )
 }
@@ -90,25 +88,21 @@ function protocolOf(options: RouteOptions): Pick<TunnelSettings, 'protocol'> {
   const { protocol = 'http/1.1', url, fetch, folder } = options
   if (protocol === 'http/1.1') return {}
   if (protocol !== 'h2c' && protocol !== 'h2')
-    throw new TunnelError(
-      'OPTION_INVALID',
-      `protocol must be http/1.1, h2c or h2, not "${String(protocol)}".`,
-    )
+    throw optionInvalid(`protocol must be http/1.1, h2c or h2, not "${String(protocol)}".`)
   const isSecure = url?.startsWith('https:') === true
   if (fetch !== undefined || folder !== undefined || isSecure !== (protocol === 'h2')) {
     const text =
       'protocol h2c is for apps with a port, an http:// URL or a unix socket, and h2 for https:// URLs.'
-    throw new TunnelError('OPTION_INVALID', text)
+    throw optionInvalid(text)
   }
   return { protocol }
 }
 
 function hostsOf(given: readonly string[], isWildcard: boolean): readonly string[] {
-  if (!isWildcard) throw new TunnelError('OPTION_INVALID', 'wildcardHosts needs wildcard.')
+  if (!isWildcard) throw optionInvalid('wildcardHosts needs wildcard.')
   const hosts = given.map(host => host.toLowerCase())
   if (isHosts(hosts)) return hosts
-  throw new TunnelError(
-    'OPTION_INVALID',
+  throw optionInvalid(
     `wildcardHosts must be at most ${MAX_HOSTS} names such as anna or a.b, not ${given.join(', ').slice(0, 200)}.`,
   )
 }
@@ -122,17 +116,17 @@ function routesOf(
     const path = given.replace(/\/+$/, '')
     // Clients remove dot segments from a path before they send it.
     if (!isRoutePath(path) || /\/\.\.?(?:\/|$)/.test(path))
-      throw new TunnelError('OPTION_INVALID', `routes: "${given}" is not a path such as /api.`)
+      throw optionInvalid(`routes: "${given}" is not a path such as /api.`)
     const options: RouteOptions = typeof where === 'number' ? { port: where } : where
     checkNames(options, ROUTE_NAMES, `routes: ${path}`)
-    if (options.later) throw new TunnelError('OPTION_INVALID', `routes: ${path} cannot come later.`)
+    if (options.later) throw optionInvalid(`routes: ${path} cannot come later.`)
     const origin = originOf(options, dial, ownOrigin, options.protocol)
     return { path, options, origin, hostHeader: hostHeaderOf(options, origin), ...protocolOf(options) }
   })
   if (all.length > MAX_ROUTES)
-    throw new TunnelError('OPTION_INVALID', `A tunnel has at most ${MAX_ROUTES} routes, not ${all.length}.`)
+    throw optionInvalid(`A tunnel has at most ${MAX_ROUTES} routes, not ${all.length}.`)
   if (new Set(all.map(({ path }) => path)).size < all.length)
-    throw new TunnelError('OPTION_INVALID', 'routes: a path is given twice.')
+    throw optionInvalid('routes: a path is given twice.')
   return all
 }
 
@@ -144,15 +138,13 @@ function httpPoolOf(
     return { pool: affinityOf(pool, ['none', 'cookie', 'address']) }
   checkNames(pool, { to: true, response: true, label: true }, 'pool')
   const { to, response, label } = pool
-  if (to !== 'all') throw new TunnelError('OPTION_INVALID', `pool.to: "${String(to)}" is not "all".`)
+  if (to !== 'all') throw optionInvalid(`pool.to: "${String(to)}" is not "all".`)
   if (response !== undefined && !isPoolResponse(response))
-    throw new TunnelError(
-      'OPTION_INVALID',
+    throw optionInvalid(
       `pool.response: ${String(response)} is none of first, the label of a client, and a status from 200 to 299.`,
     )
   if (label !== undefined && !isPoolLabel(label))
-    throw new TunnelError(
-      'OPTION_INVALID',
+    throw optionInvalid(
       `pool.label: "${String(label)}" is no label: 1 to 63 letters, digits, ., _ and -, not digits alone, and not first.`,
     )
   return {

@@ -1,7 +1,7 @@
 // One tunnel of a client, from its options to its last grant.
 
 import { deferred } from '../../deferred.ts'
-import { TunnelError } from '../../errors.ts'
+import { optionInvalid, TunnelError } from '../../errors.ts'
 import { eventLoop } from '../../event-loop.ts'
 import type { LinkOptions } from '../../guard.ts'
 import { alternativeNames, isValidSubdomain } from '../../names.ts'
@@ -57,7 +57,6 @@ export class OwnTunnel implements Tunnel {
   #left: { readonly holding: Holding; readonly resume: string } | undefined
   /** The last grant, on any connection. */
   registration: Registration | undefined
-  /** Whether the current connection has granted the tunnel. */
   isRegistered = false
   isClosed = false
   readonly #over = new AbortController()
@@ -69,7 +68,7 @@ export class OwnTunnel implements Tunnel {
     this.#wrapped = wrapped
     this.#owner = owner
     if (settings.health?.isHttp2 === true && owner.parts.loadHttp2Probing === undefined)
-      throw new TunnelError('OPTION_INVALID', 'This client has no health checks of apps that speak HTTP/2.')
+      throw optionInvalid('This client has no health checks of apps that speak HTTP/2.')
     this.#health =
       settings.health &&
       new HealthCheck(

@@ -1,7 +1,7 @@
 // The settings of tunnels for bytes or datagrams, from their options.
 
 import type { Associate } from '../../datagram-socket.ts'
-import { TunnelError } from '../../errors.ts'
+import { optionInvalid, type TunnelError } from '../../errors.ts'
 import { isValidPort, noPort, parseHost } from '../../names.ts'
 import type { Dial } from '../../socket.ts'
 import { positive } from '../limits.ts'
@@ -44,7 +44,7 @@ export function tlsTunnel(options: TlsTunnelOptions, dial: Dial): TunnelSettings
 
 function rawTunnel(options: RawTunnelOptions, dial: Dial) {
   if ((options.port === undefined) === (options.unix === undefined))
-    throw new TunnelError('OPTION_INVALID', 'Exactly one of port and unix says where the service is.')
+    throw optionInvalid('Exactly one of port and unix says where the service is.')
   const origin = addressOrigin(options, dial)
   return {
     token: checkToken(options.token),
@@ -61,7 +61,7 @@ function rawTunnel(options: RawTunnelOptions, dial: Dial) {
 function proxyVersion(name: 'v1' | 'v2' | undefined): 1 | 2 | undefined {
   if (name === undefined) return undefined
   if (name === 'v1' || name === 'v2') return name === 'v1' ? 1 : 2
-  throw new TunnelError('OPTION_INVALID', `proxyProtocol must be v1 or v2, not "${String(name)}".`)
+  throw optionInvalid(`proxyProtocol must be v1 or v2, not "${String(name)}".`)
 }
 
 /** Returns the settings of a UDP tunnel. `failed` is called if the service does not listen. */

@@ -1,6 +1,6 @@
 // One tunnel in the form for registration, with the options that all kinds have in common.
 
-import { TunnelError } from '../../errors.ts'
+import { optionInvalid, TunnelError } from '../../errors.ts'
 import type { GuardOptions } from '../../guard.ts'
 import { generateSubdomain, isValidSubdomain, slugOf } from '../../names.ts'
 import { checkNames, whole } from '../../option-names.ts'
@@ -107,8 +107,7 @@ export function hostNamesOf(given: readonly string[] = []): Pick<TunnelSettings,
   if (given.length === 0) return {}
   const hostNames = [...new Set(given.map(host => host.toLowerCase().replace(/\.$/, '')))]
   if (isHostNames(hostNames)) return { hostNames }
-  throw new TunnelError(
-    'OPTION_INVALID',
+  throw optionInvalid(
     `hosts must be at most ${MAX_HOST_NAMES} hosts such as www.customer.example, not ${given.join(', ').slice(0, 200)}.`,
   )
 }
@@ -121,9 +120,9 @@ export function healthOf(options: HealthOptions, origin: Origin, hostHeader?: st
   checkNames(options, HEALTH_NAMES, 'health')
   const { path = '/', kind = options.path === undefined ? 'tcp' : 'http' } = options
   if (kind !== 'tcp' && kind !== 'http')
-    throw new TunnelError('OPTION_INVALID', `health.kind must be tcp or http, not "${String(kind)}".`)
+    throw optionInvalid(`health.kind must be tcp or http, not "${String(kind)}".`)
   if (!/^\/[\x21-\x22\x24-\x7e]{0,1023}$/.test(path))
-    throw new TunnelError('OPTION_INVALID', `health.path: "${path}" is not a path such as /health.`)
+    throw optionInvalid(`health.path: "${path}" is not a path such as /health.`)
   return {
     kind,
     path,
@@ -142,11 +141,11 @@ export function affinityOf(
   if (pool === undefined || pool === false) return undefined
   const affinity = pool === true ? 'none' : pool.affinity
   if (known.includes(affinity)) return affinity
-  throw new TunnelError('OPTION_INVALID', `pool.affinity: "${affinity}" is none of ${known.join(', ')}.`)
+  throw optionInvalid(`pool.affinity: "${affinity}" is none of ${known.join(', ')}.`)
 }
 
 /** Checks a token, which is sent in a header. An invalid one would be refused for a reason that the user cannot see. */
 export function checkToken(token: string | undefined): string | undefined {
   if (token === undefined || /^[\x21-\x7e]{1,8192}$/.test(token)) return token
-  throw new TunnelError('OPTION_INVALID', 'A token must be visible ASCII without spaces, and not empty.')
+  throw optionInvalid('A token must be visible ASCII without spaces, and not empty.')
 }

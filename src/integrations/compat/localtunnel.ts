@@ -3,7 +3,7 @@
 import { EventEmitter } from 'node:events'
 import { readFileSync } from 'node:fs'
 import type { OriginOptions } from '../../client/options.ts'
-import { TunnelError } from '../../errors.ts'
+import { optionInvalid } from '../../errors.ts'
 import { checkNames, type Names, namesOf } from '../../option-names.ts'
 import { TunnelClient } from '../../tunnel-client.ts'
 
@@ -98,8 +98,7 @@ function clientOptions(options: LocaltunnelOptions): ConstructorParameters<typeo
   const { port, host, subdomain, local_host, local_https, allow_invalid_cert } = options
   const { local_cert, local_key, local_ca } = options
   if (!allow_invalid_cert && (local_cert ?? local_key) !== undefined)
-    throw new TunnelError(
-      'OPTION_INVALID',
+    throw optionInvalid(
       'local_cert and local_key are not taken: the app gets no certificate of its visitor. Leave them out.',
     )
   const name = local_host ?? 'localhost'
@@ -120,6 +119,6 @@ function tlsOf(isAny: boolean | undefined, ca: string | undefined): OriginOption
   try {
     return { appCa: readFileSync(ca, 'utf8') }
   } catch (cause) {
-    throw new TunnelError('OPTION_INVALID', `local_ca: ${ca} cannot be read.`, { cause })
+    throw optionInvalid(`local_ca: ${ca} cannot be read.`, { cause })
   }
 }

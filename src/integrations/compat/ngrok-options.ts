@@ -6,7 +6,7 @@ import type {
   TlsTunnelOptions,
   TunnelClientOptions,
 } from '../../client/options.ts'
-import { TunnelError } from '../../errors.ts'
+import { optionInvalid, type TunnelError } from '../../errors.ts'
 import type { GuardOptions } from '../../guard.ts'
 import { checkNames, type Names, namesOf } from '../../option-names.ts'
 
@@ -195,8 +195,5 @@ function listOf(given: Several | undefined): readonly string[] {
 }
 
 function refused(what: string): TunnelError {
-  return new TunnelError(
-    'OPTION_INVALID',
-    `${what}. TunnelClient has guards, routes and tunnels of all kinds.`,
-  )
+  return optionInvalid(`${what}. TunnelClient has guards, routes and tunnels of all kinds.`)
 }

@@ -1,8 +1,8 @@
 // The operator's admin listener. Loaded only if the server has one.
 
+import type { AuditLog } from '../../operations.ts'
 import type { PartServer, WholeServer } from '../../server/contracts/part.ts'
 import { AdminApi } from './api.ts'
-import { AuditNotes } from './audit-notes.ts'
 import type { FarRows } from './far-rows.ts'
 import { AdminSocket } from './listener.ts'
 import { metricsOf } from './measuring.ts'
@@ -34,12 +34,10 @@ export class Admin {
     }
   }
 
-  /** The URL. `undefined` for a Unix socket. */
   get url(): string | undefined {
     return this.#socket.url
   }
 
-  /** Accepts no new connections. */
   close(): void {
     this.#socket.close()
   }
@@ -66,4 +64,41 @@ function audit(server: WholeServer, notes: AuditNotes): void {
   server.on('refused', ({ remoteAddress, kind = '', name = '', code }) =>
     notes.note('client.refuse', remoteAddress, name || kind, code),
   )
+}
+
+/** The maximum number of lines per second. Further ones are counted, and the next line contains the count. */
+export const MAX_NOTES_PER_SECOND = 20
+
+export class AuditNotes {
+  readonly #log: AuditLog
+  readonly #failed: (cause: unknown) => void
+  #second = 0
+  #left = MAX_NOTES_PER_SECOND
+  #dropped = 0
+
+  /** Makes the notes. `failed` is called if the log cannot be written, which does not affect clients. */
+  constructor(log: AuditLog, failed: (cause: unknown) => void) {
+    this.#log = log
+    this.#failed = failed
+  }
+
+  note(action: string, actor: string, subject: string, detail: string, nowMs: number = Date.now()): void {
+    const second = Math.floor(nowMs / 1_000)
+    if (second !== this.#second) {
+      this.#second = second
+      this.#left = MAX_NOTES_PER_SECOND
+    }
+    if (this.#left === 0) {
+      this.#dropped++
+      return
+    }
+    this.#left--
+    const missing = this.#dropped === 0 ? '' : ` (${this.#dropped} lines before were left out)`
+    this.#dropped = 0
+    try {
+      this.#log.note({ atMs: nowMs, action, actor, subject, detail: `${detail}${missing}` })
+    } catch (cause) {
+      this.#failed(cause)
+    }
+  }
 }

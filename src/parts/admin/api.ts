@@ -16,7 +16,6 @@ const ONLY_READ: ReadonlySet<string> = new Set(['/', '/health', '/metrics'])
 /** The longest ban in seconds (ten years). A longer one has no end. */
 const MAX_BAN_SECONDS = 315_360_000
 
-/** A parsed request. */
 interface Asked {
   readonly request: Request
   readonly query: URLSearchParams

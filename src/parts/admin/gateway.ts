@@ -13,13 +13,11 @@ import { viewOf } from './views.ts'
 
 /** A worker process, and the Unix socket of its admin API. */
 export interface AdminMember {
-  /** The number, from 1. */
   readonly number: number
   readonly socket: string
 }
 
 export interface GatewayOptions extends AccessHost {
-  /** Returns the workers that serve now. */
   readonly members: () => readonly AdminMember[]
   /** The token with which this process calls the workers. */
   readonly memberToken: string

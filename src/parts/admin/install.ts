@@ -1,6 +1,6 @@
 // The operator's listener as a part of a server. It opens before the server does.
 
-import { TunnelError } from '../../errors.ts'
+import { optionInvalid } from '../../errors.ts'
 import type { Install } from '../../server/contracts/part.ts'
 import type { AdminOptions } from '../../server/settings/part-options.ts'
 import type { Admin } from './admin.ts'
@@ -22,7 +22,7 @@ export const installAdmin: Install = server => {
       const wanted = placeOf(next)
       if (wanted === place) return
       const change = `admin cannot change from ${place} to ${wanted} while the server runs`
-      throw new TunnelError('OPTION_INVALID', `${change}: start it again for that.`)
+      throw optionInvalid(`${change}: start it again for that.`)
     },
     async start(whole) {
       if (settings === undefined) return

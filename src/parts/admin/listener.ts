@@ -1,6 +1,6 @@
 // Where the admin API listens: a port of its own, or a Unix socket.
 
-import { TunnelError } from '../../errors.ts'
+import { optionInvalid, TunnelError } from '../../errors.ts'
 import { addressBefore } from '../../server/limits/visitor-hop.ts'
 import type { AdminUpgrade } from '../../server/settings/part-options.ts'
 import { MAX_BODY_BYTES } from './api.ts'
@@ -58,14 +58,12 @@ export class AdminSocket {
     }
   }
 
-  /** The URL. `undefined` for a Unix socket. */
   get url(): string | undefined {
     const { hostname = '', port } = this.#server
     if (port === undefined) return undefined
     return `http://${hostname.includes(':') ? `[${hostname}]` : hostname}:${port}`
   }
 
-  /** Takes no new connections. */
   close(): void {
     void this.#server.stop(false)
   }
@@ -84,8 +82,7 @@ function listenError(cause: unknown, where: string): TunnelError {
   const code = cause instanceof Error && 'code' in cause ? String(cause.code) : ''
   if (code === 'EADDRINUSE')
     return new TunnelError('PORT_IN_USE', `${where}, for admin, is in use.`, { cause })
-  return new TunnelError(
-    'OPTION_INVALID',
+  return optionInvalid(
     `admin cannot listen on ${where} (${code || String(cause)}): give an address of this machine.`,
     { cause },
   )

@@ -38,8 +38,8 @@ export const installMetrics: Install = server => {
       else if (note.kind === 'retried') book.retried++
       else book.inbox[note.outcome]++
     },
-    followRaw: tunnel => ({
-      ended: ({ bytesIn, bytesOut, code }) => book.rawEnded(tunnel.name, bytesIn, bytesOut, code),
+    followRaw: ({ tunnel }) => ({
+      ended: ({ bytesIn, bytesOut, error }) => book.rawEnded(tunnel.name, bytesIn, bytesOut, error),
     }),
     lane: ({ tunnel }) => ({
       // Measurements are per method, so lanes are for GETs only.

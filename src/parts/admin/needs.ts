@@ -12,7 +12,8 @@ const SLOW_MS = 1_000
 const SOON_DAYS = 14
 const VERY_SOON_DAYS = 4
 const UNUSED_DAYS = 60
-const MOST = 12
+/** Of one kind: many slow tunnels hide no token that ends. */
+const MOST_OF_KIND = 3
 
 interface Looked {
   readonly tunnels: readonly TunnelRow[]
@@ -38,7 +39,18 @@ export function attentionOf({ tunnels, tokens, certificates, servers }: Looked):
       return unused > UNUSED_DAYS ? need('token-unused', false, name, unused) : []
     }),
   ]
-  return all.sort((one, other) => Number(other.isBad) - Number(one.isBad)).slice(0, MOST)
+  return [...Map.groupBy(all, ({ kind }) => kind).values()]
+    .flatMap(worstOf)
+    .sort((one, other) => Number(other.isBad) - Number(one.isBad))
+}
+
+/** Returns the worst of one kind. The last one says how many more there are. */
+function worstOf(all: readonly Attention[]): readonly Attention[] {
+  const worst = all.toSorted((one, other) =>
+    one.kind.endsWith('ends') ? one.value - other.value : other.value - one.value,
+  )
+  const [last] = worst.splice(MOST_OF_KIND - 1)
+  return last === undefined ? worst : [...worst, { ...last, more: all.length - MOST_OF_KIND }]
 }
 
 function ofTunnel({ name, state, recent }: TunnelRow): readonly Attention[] {

@@ -1,22 +1,22 @@
 // The OpenAPI document of the admin API, served at /api/v1/openapi.json.
 
+import {
+  content,
+  count,
+  each,
+  flag,
+  type Json,
+  list,
+  oneOf,
+  record,
+  ref,
+  text,
+  time,
+} from '../../json-schema.ts'
 import { VERSION } from '../../version.ts'
 
-type Json = string | number | boolean | null | readonly Json[] | { readonly [key: string]: Json }
-
-const text: Json = { type: 'string' }
-const time: Json = { type: 'string', format: 'date-time' }
-const count: Json = { type: 'integer', minimum: 0 }
 const number: Json = { type: 'number', minimum: 0 }
-const flag: Json = { type: 'boolean' }
-const ref = (name: string): Json => ({ $ref: `#/components/schemas/${name}` })
-const list = (items: Json) => ({ type: 'array', items })
-const oneOf = (...values: string[]): Json => ({ type: 'string', enum: values })
-
-function record(properties: Readonly<Record<string, Json>>, ...optional: string[]): Json {
-  const required = Object.keys(properties).filter(name => !optional.includes(name))
-  return { type: 'object', properties, required }
-}
+const kind = oneOf('http', 'tcp', 'udp', 'tls', 'private')
 
 /** A pattern for an address with a prefix length. */
 const OCTET = '(?:25[0-5]|2[0-4][0-9]|1?[0-9]?[0-9])'
@@ -24,121 +24,57 @@ const GROUP = '[0-9A-Fa-f]{1,4}'
 const NETWORK = `^(?:(?:${OCTET}\\.){3}${OCTET}/(?:3[0-2]|[12]?[0-9])|(?:(?:${GROUP}:){7}${GROUP}|(?:${GROUP}:){1,6}:(?:${GROUP})?|::(?:${GROUP})?)/(?:12[0-8]|1[01][0-9]|[1-9]?[0-9]))$`
 
 const schemas: Readonly<Record<string, Json>> = {
-  Error: record({ error: record({ code: text, message: text }) }),
+  Error: record({ error: record(each(text, 'code message')) }),
   Status: record({
     status: oneOf('operational', 'draining', 'stopped'),
-    domain: text,
-    version: text,
-    connections: count,
-    totalConnections: count,
-    activeSubdomains: count,
-    rawVisitors: count,
-    totalRawVisitors: count,
-    flows: count,
-    droppedDatagrams: count,
-    pendingResponses: count,
-    requests: count,
-    uptimeSeconds: count,
-    uptime: text,
-    bytesIn: count,
-    bytesOut: count,
+    ...each(text, 'domain version uptime'),
+    ...each(count, 'connections totalConnections activeSubdomains rawVisitors totalRawVisitors flows'),
+    ...each(count, 'droppedDatagrams pendingResponses requests uptimeSeconds bytesIn bytesOut'),
   }),
-  Node: record(
-    {
-      id: text,
-      url: text,
-      isSelf: flag,
-      isReachable: flag,
-      inFlight: count,
-      version: text,
-      uptimeSeconds: count,
-      clients: count,
-      tunnels: count,
-      requests: count,
-      pending: count,
-      recent: ref('Recent'),
-    },
-    'version',
-    'uptimeSeconds',
-    'clients',
-    'tunnels',
-    'requests',
-    'pending',
-    'recent',
-  ),
-  Probe: record({ at: time, status: count, durationMs: number, code: text }, 'code'),
-  Tunnel: record(
-    {
-      name: text,
-      kind: oneOf('http', 'tcp', 'udp', 'tls', 'private'),
-      url: text,
-      server: text,
-      state: oneOf('up', 'reconnecting', 'unhealthy'),
-      clients: list(count),
-      isGuarded: flag,
-      inFlight: count,
-      requests: count,
-      errors: count,
-      bytesIn: count,
-      bytesOut: count,
-      token: text,
-      recent: ref('Recent'),
-      codes: { type: 'object', additionalProperties: count },
-      lastProvenAt: time,
-      lastProbe: ref('Probe'),
-    },
-    'server',
-    'token',
-    'lastProvenAt',
-    'lastProbe',
-  ),
-  Recent: record(
-    {
-      seconds: number,
-      requests: count,
-      errors: count,
-      bytesIn: count,
-      bytesOut: count,
-      durations: list(count),
-      processors: number,
-      memoryBytes: count,
-    },
-    'processors',
-    'memoryBytes',
-  ),
-  Client: record(
-    {
-      number: count,
-      server: text,
-      wire: oneOf('streams', 'json'),
-      address: text,
-      connectedAt: time,
-      agent: text,
-      token: text,
-      roundTripMs: number,
-      tunnels: list(text),
-    },
-    'server',
-    'token',
-    'agent',
-    'roundTripMs',
-  ),
-  Traffic: record(
-    {
-      at: time,
-      tunnel: text,
-      requests: count,
-      errors: count,
-      bytesIn: count,
-      bytesOut: count,
-      durations: list(count),
-    },
-    'durations',
-  ),
-  Ban: record(
-    { id: count, kind: oneOf('address', 'tunnel'), value: text, reason: text, since: time, until: time },
-    'until',
-  ),
+  Node: record({
+    ...each(text, 'id url version?'),
+    ...each(flag, 'isSelf isReachable'),
+    ...each(count, 'inFlight uptimeSeconds? clients? tunnels? requests? pending?'),
+    'recent?': ref('Recent'),
+  }),
+  Probe: record({ at: time, status: count, durationMs: number, 'code?': text }),
+  Tunnel: record({
+    kind,
+    state: oneOf('up', 'reconnecting', 'unhealthy'),
+    ...each(text, 'name url server? token?'),
+    ...each(count, 'inFlight requests errors bytesIn bytesOut'),
+    clients: list(count),
+    isGuarded: flag,
+    recent: ref('Recent'),
+    codes: { type: 'object', additionalProperties: count },
+    'lastProvenAt?': time,
+    'lastProbe?': ref('Probe'),
+  }),
+  Recent: record({
+    ...each(number, 'seconds processors?'),
+    ...each(count, 'requests errors bytesIn bytesOut memoryBytes?'),
+    durations: list(count),
+  }),
+  Client: record({
+    number: count,
+    wire: oneOf('streams', 'json'),
+    ...each(text, 'address server? agent? token?'),
+    connectedAt: time,
+    'roundTripMs?': number,
+    tunnels: list(text),
+  }),
+  Traffic: record({
+    at: time,
+    tunnel: text,
+    ...each(count, 'requests errors bytesIn bytesOut'),
+    'durations?': list(count),
+  }),
+  Ban: record({
+    id: count,
+    kind: oneOf('address', 'tunnel'),
+    ...each(text, 'value reason'),
+    ...each(time, 'since until?'),
+  }),
   NewBan: {
     type: 'object',
     required: ['value'],
@@ -153,28 +89,23 @@ const schemas: Readonly<Record<string, Json>> = {
       properties: { value: { anyOf: [{ format: 'ipv4' }, { format: 'ipv6' }, { pattern: NETWORK }] } },
     },
   },
-  Token: record(
-    { name: text, createdAt: time, expiresAt: time, lastUsedAt: time, scope: { type: 'object' } },
-    'expiresAt',
-    'lastUsedAt',
-  ),
+  Token: record({ name: text, ...each(time, 'createdAt expiresAt? lastUsedAt?'), scope: { type: 'object' } }),
   NewToken: {
     type: 'object',
     required: ['name'],
     properties: {
       name: { type: 'string', pattern: '^[A-Za-z0-9_.-]{1,64}$' },
       names: { ...list({ type: 'string', pattern: '^[A-Za-z0-9*-]+$' }), minItems: 1, maxItems: 100 },
-      kinds: { ...list(oneOf('http', 'tcp', 'udp', 'tls', 'private')), minItems: 1, maxItems: 100 },
+      kinds: { ...list(kind), minItems: 1, maxItems: 100 },
       reserve: flag,
       forSeconds: { type: 'integer', minimum: 1, maximum: 315_360_000 },
     },
   },
-  TokenSecret: record({ name: text, token: text }),
+  TokenSecret: record(each(text, 'name token')),
   Certificate: record({ name: text, notAfter: time, daysLeft: { type: 'integer' } }),
-  AuditEntry: record({ at: time, action: text, actor: text, subject: text, detail: text }, 'detail'),
+  AuditEntry: record({ at: time, ...each(text, 'action actor subject detail?') }),
 }
 
-const content = (schema: Json): Json => ({ 'application/json': { schema } })
 const query = (name: string, schema: Json): Json => ({ name, in: 'query', schema })
 const named: readonly Json[] = [{ name: 'id', in: 'path', required: true, schema: text }]
 const numbered: readonly Json[] = [{ name: 'id', in: 'path', required: true, schema: count }]

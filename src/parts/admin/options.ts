@@ -1,6 +1,6 @@
 // The options of the admin listener, with the defaults.
 
-import { TunnelError } from '../../errors.ts'
+import { optionInvalid } from '../../errors.ts'
 import { isValidPort, noPort } from '../../names.ts'
 import type { AdminOptions } from '../../server/settings/part-options.ts'
 import { MAX_TIMER_MS } from '../../server/settings/settings.ts'
@@ -15,10 +15,10 @@ export function adminSettings(admin: AdminOptions): AdminSettings {
   const { maxMetricTunnels = DEFAULT_METRIC_TUNNELS } = admin
   if (port !== 0 && !isValidPort(port)) throw noPort(`admin.port ${port}`, 0)
   if (!/^[\x21-\x7e]{16,255}$/.test(token))
-    throw new TunnelError('OPTION_INVALID', 'admin.token must be 16 to 255 characters of visible ASCII.')
+    throw optionInvalid('admin.token must be 16 to 255 characters of visible ASCII.')
   if (!(Number.isInteger(probeMs) && probeMs >= 0 && probeMs <= MAX_TIMER_MS))
-    throw new TunnelError('OPTION_INVALID', `admin.probeMs must be a number of milliseconds, not ${probeMs}.`)
+    throw optionInvalid(`admin.probeMs must be a number of milliseconds, not ${probeMs}.`)
   if (!(Number.isSafeInteger(maxMetricTunnels) && maxMetricTunnels >= 1))
-    throw new TunnelError('OPTION_INVALID', `admin.maxMetricTunnels must be from 1, not ${maxMetricTunnels}.`)
+    throw optionInvalid(`admin.maxMetricTunnels must be from 1, not ${maxMetricTunnels}.`)
   return { ...admin, port, host, probeMs, maxMetricTunnels }
 }

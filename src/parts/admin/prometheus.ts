@@ -17,7 +17,6 @@ export interface ClusterGauges {
   readonly servers: number
   readonly isInTouch: boolean
   readonly inFlight: number
-  /** The number of entries, by the name of the table. */
   readonly entries: ReadonlyMap<string, number>
 }
 
@@ -30,7 +29,6 @@ export interface Gauges {
   readonly creditStalls: number
   readonly tunnels: Readonly<Record<string, number>>
   readonly limits: Readonly<Record<string, readonly [used: number, most: number]>>
-  /** The certificates that the server was given. */
   readonly certificates: readonly { readonly name: string; readonly notAfterMs: number }[]
   /** The state of the cluster. `undefined` if the server is alone. */
   readonly cluster: ClusterGauges | undefined
@@ -114,50 +112,51 @@ function writeState(text: Text, metrics: Metrics, gauges: Gauges): void {
   const { stats, clients, tunnels } = gauges
   text.family('localtunnels_info', 'gauge', 'The version of the server.')
   text.sample(`{version="${stats.version}"}`, 1)
-  text.family('localtunnels_uptime_seconds', 'gauge', 'Since the server began.')
-  text.sample('', stats.uptimeSeconds)
+  text.gauge('localtunnels_uptime_seconds', 'Since the server began.', stats.uptimeSeconds)
   text.family('localtunnels_clients', 'gauge', 'Carriers: clients that are connected, by wire.')
   for (const [wire, count] of Object.entries(clients)) text.sample(`{wire="${wire}"}`, count)
-  text.family('localtunnels_clients_total', 'counter', 'Clients that ever connected.')
-  text.sample('', stats.totalConnections)
+  text.counter('localtunnels_clients_total', 'Clients that ever connected.', stats.totalConnections)
   text.family('localtunnels_tunnels', 'gauge', 'Names and ports that are held, by kind.')
   for (const [kind, count] of Object.entries(tunnels)) text.sample(`{kind="${kind}"}`, count)
-  text.family('localtunnels_streams', 'gauge', 'Streams that are open, idle ones included.')
-  text.sample('', gauges.streams)
-  text.family(
+  text.gauge('localtunnels_streams', 'Streams that are open, idle ones included.', gauges.streams)
+  text.gauge(
     'localtunnels_buffered_bytes',
-    'gauge',
     'Bytes that wait for readers that are slower than what they read.',
+    gauges.bufferedBytes,
   )
-  text.sample('', gauges.bufferedBytes)
-  text.family('localtunnels_credit_stalls_total', 'counter', 'Streams to apps that had to wait for credit.')
-  text.sample('', gauges.creditStalls)
-  text.family(
+  text.counter(
+    'localtunnels_credit_stalls_total',
+    'Streams to apps that had to wait for credit.',
+    gauges.creditStalls,
+  )
+  text.gauge(
     'localtunnels_requests_pending',
-    'gauge',
     'Requests that are under way, those in lanes not counted.',
+    stats.pendingResponses,
   )
-  text.sample('', stats.pendingResponses)
-  text.family(
+  text.counter(
     'localtunnels_requests_held_total',
-    'counter',
     'Requests that waited for a client that was away.',
+    metrics.held,
   )
-  text.sample('', metrics.held)
   text.family(
     'localtunnels_inbox_total',
     'counter',
     'Webhooks whose client was away, by what became of them.',
   )
   for (const [outcome, count] of Object.entries(metrics.inbox)) text.sample(`{outcome="${outcome}"}`, count)
-  text.family('localtunnels_requests_retried_total', 'counter', 'Requests that were sent once more.')
-  text.sample('', metrics.retried)
-  text.family('localtunnels_raw_visitors', 'gauge', 'TCP and TLS connections of visitors that are open.')
-  text.sample('', stats.rawVisitors)
-  text.family('localtunnels_udp_flows', 'gauge', 'Visitors of UDP tunnels.')
-  text.sample('', stats.flows)
-  text.family('localtunnels_datagrams_dropped_total', 'counter', 'Datagrams of visitors that were dropped.')
-  text.sample('', stats.droppedDatagrams)
+  text.counter('localtunnels_requests_retried_total', 'Requests that were sent once more.', metrics.retried)
+  text.gauge(
+    'localtunnels_raw_visitors',
+    'TCP and TLS connections of visitors that are open.',
+    stats.rawVisitors,
+  )
+  text.gauge('localtunnels_udp_flows', 'Visitors of UDP tunnels.', stats.flows)
+  text.counter(
+    'localtunnels_datagrams_dropped_total',
+    'Datagrams of visitors that were dropped.',
+    stats.droppedDatagrams,
+  )
   text.family('localtunnels_limit_used_ratio', 'gauge', 'How much of a limit is used: 1 is all of it.')
   for (const [limit, [used, most]] of Object.entries(gauges.limits))
     text.sample(`{limit="${limit}"}`, most === 0 ? 0 : used / most)
@@ -168,48 +167,51 @@ function writeState(text: Text, metrics: Metrics, gauges: Gauges): void {
   )
   for (const { name, notAfterMs } of gauges.certificates) text.sample(`{name="${name}"}`, notAfterMs / 1_000)
   if (gauges.droppedLogLines === undefined) return
-  text.family(
+  text.counter(
     'localtunnels_access_log_dropped_total',
-    'counter',
     'Lines of the access log that were dropped.',
+    gauges.droppedLogLines,
   )
-  text.sample('', gauges.droppedLogLines)
 }
 
 function writeCluster(text: Text, { servers, isInTouch, inFlight, entries }: ClusterGauges): void {
-  text.family(
+  text.gauge(
     'localtunnels_cluster_servers',
-    'gauge',
     'Servers of the cluster that report, this one included.',
+    servers,
   )
-  text.sample('', servers)
-  text.family('localtunnels_cluster_reachable', 'gauge', '1: the directory answered the last sign of life.')
-  text.sample('', isInTouch ? 1 : 0)
-  text.family('localtunnels_cluster_requests_pending', 'gauge', 'Requests under way at other servers.')
-  text.sample('', inFlight)
+  text.gauge(
+    'localtunnels_cluster_reachable',
+    '1: the directory answered the last sign of life.',
+    isInTouch ? 1 : 0,
+  )
+  text.gauge('localtunnels_cluster_requests_pending', 'Requests under way at other servers.', inFlight)
   text.family('localtunnels_cluster_entries', 'gauge', 'What all servers have in memory, by table.')
   for (const [table, count] of entries) text.sample(`{table="${table}"}`, count)
 }
 
-function writeProcess(text: Text, { process: state, limits: _limits }: Gauges): void {
+function writeProcess(text: Text, { process: state }: Gauges): void {
   text.family('localtunnels_event_loop_delay_seconds', 'summary', 'How late timers came.')
   text.sample('_sum', state.delaySum)
   text.sample('_count', state.delayCount)
-  text.family('localtunnels_event_loop_delay_max_seconds', 'gauge', 'The latest since the last look.')
-  text.sample('', state.takeWorst())
+  text.gauge(
+    'localtunnels_event_loop_delay_max_seconds',
+    'The latest since the last look.',
+    state.takeWorst(),
+  )
   const memory = usedMemory()
   if (memory !== undefined) {
-    text.family('process_resident_memory_bytes', 'gauge', 'Memory of the process.')
-    text.sample('', memory.rss)
-    text.family('localtunnels_heap_used_bytes', 'gauge', 'Heap of JavaScript that is in use.')
-    text.sample('', memory.heapUsed)
+    text.gauge('process_resident_memory_bytes', 'Memory of the process.', memory.rss)
+    text.gauge('localtunnels_heap_used_bytes', 'Heap of JavaScript that is in use.', memory.heapUsed)
   }
-  text.family('process_cpu_seconds_total', 'counter', 'Time of all processors that the process used.')
-  text.sample('', processorUs() / 1_000_000)
+  text.counter(
+    'process_cpu_seconds_total',
+    'Time of all processors that the process used.',
+    processorUs() / 1_000_000,
+  )
   const open = openDescriptors()
   if (open === undefined) return
-  text.family('process_open_fds', 'gauge', 'Descriptors that are open.')
-  text.sample('', open)
+  text.gauge('process_open_fds', 'Descriptors that are open.', open)
 }
 
 function eachRow(metrics: Metrics, use: (tunnel: string, method: string, row: Float64Array) => void): void {
@@ -235,6 +237,16 @@ class Text {
 
   get all(): string {
     return `${this.#lines.join('\n')}\n`
+  }
+
+  gauge(name: string, help: string, value: number): void {
+    this.family(name, 'gauge', help)
+    this.sample('', value)
+  }
+
+  counter(name: string, help: string, value: number): void {
+    this.family(name, 'counter', help)
+    this.sample('', value)
   }
 
   family(name: string, type: 'counter' | 'gauge' | 'histogram' | 'summary', help: string): void {

@@ -1,6 +1,6 @@
 // The operator's actions on a server, by the API or by a command.
 
-import { type ErrorCode, TunnelError } from '../../errors.ts'
+import { type ErrorCode, errorOf, TunnelError } from '../../errors.ts'
 import { addToken, type NewToken, rotateToken } from '../../kept-tokens.ts'
 import type { AuditEntry, Ban, Span, Traffic } from '../../operations.ts'
 import type { Observer } from '../../plugin.ts'
@@ -80,8 +80,7 @@ export class AdminService {
     this.#book?.stop()
   }
 
-  readonly failed = (cause: unknown): void =>
-    this.#server.failed(cause instanceof Error ? cause : new Error(String(cause)))
+  readonly failed = (cause: unknown): void => this.#server.failed(errorOf(cause))
 
   /** Called when a request showed a wrong token. */
   refused(remoteAddress: string, code: ErrorCode): void {

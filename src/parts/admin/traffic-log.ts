@@ -72,7 +72,6 @@ export class TrafficLog {
   }
 }
 
-/** Returns the total counts of a tunnel. */
 export function countsOf({ byMethod, bytesIn, bytesOut }: Series): Counts {
   let requests = 0
   let errors = 0

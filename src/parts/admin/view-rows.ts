@@ -139,4 +139,6 @@ export interface Attention {
   readonly subject: string
   /** The value: errors in percent, milliseconds, or days. */
   readonly value: number
+  /** How many of this kind are not listed. */
+  readonly more?: number
 }

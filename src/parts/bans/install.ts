@@ -3,8 +3,7 @@
 
 import type { Ban } from '../../operations.ts'
 import type { Install, WholeServer } from '../../server/contracts/part.ts'
-import { Bans, MAX_SHARED } from './bans.ts'
-import { SharedBans } from './shared-bans.ts'
+import { Bans, MAX_SHARED, SharedBans } from './bans.ts'
 
 export const installBans: Install = server => {
   let bans: Bans | undefined

@@ -4,10 +4,10 @@
 import { randomBytes } from 'node:crypto'
 import { hostname, networkInterfaces } from 'node:os'
 import type { Directory, DirectoryTimes, Node, Place } from '../../directory.ts'
-import { type ErrorCode, TunnelError } from '../../errors.ts'
+import { type ErrorCode, messageOf, TunnelError } from '../../errors.ts'
 import { eventLoop } from '../../event-loop.ts'
-import type { Clock } from '../../server/contracts/clock.ts'
 import type { Arrival } from '../../server/contracts/front.ts'
+import type { PartServer, WholeServer } from '../../server/contracts/part.ts'
 import type { RawWish } from '../../server/contracts/raw-visit.ts'
 import type {
   Claimed,
@@ -19,13 +19,11 @@ import type {
   Shared,
 } from '../../server/contracts/servers.ts'
 import type { Upstream } from '../../server/contracts/upstream.ts'
-import type { Bounds } from '../../server/settings/bounds.ts'
 import type { ClusterOptions, PeerTls } from '../../server/settings/part-options.ts'
 import { hash } from '../../server/tunnels/pool.ts'
 import type { ByteStream, StreamHandler } from '../../session/byte-stream.ts'
-import type { Turns } from '../../session/turns.ts'
 import type { Socket, SocketHandler } from '../../socket.ts'
-import { FarPorts, type FarPortsHost } from './far-ports.ts'
+import { FarPorts } from './far-ports.ts'
 import { Holds } from './holds.ts'
 import { CLUSTER_TIMES } from './options.ts'
 import { PeerSecret } from './peer-secret.ts'
@@ -38,23 +36,6 @@ import { Tables } from './tables.ts'
 /** The time in milliseconds after which a waiting request searches for its name again. */
 const LOOK_AGAIN_MS = 100
 
-export interface ClusterHost {
-  readonly limits: Bounds
-  readonly deadlines: Clock
-  readonly turns: Turns
-  readonly controlHost: string
-  /** Called when another server has the name: its tunnel here ends. */
-  lost(name: string): void
-  claimedElsewhere(name: string): void
-  isServedHere(name: string): boolean
-  /**
-   * Opens the ports of other servers' tunnels. `undefined` if all servers are on one machine, where the one with the
-   * tunnel listens.
-   */
-  readonly ports: Pick<FarPortsHost, 'isOffered' | 'open' | 'close'> | undefined
-  failed(error: Error): void
-}
-
 export class Cluster implements Servers {
   /** Contains the host name, for operators. The rest differs between starts, and between servers of one host. */
   readonly node: string = `${hostname()
@@ -64,12 +45,14 @@ export class Cluster implements Servers {
   readonly tables: Tables | undefined
   /** The shared data, once it is loaded. */
   shared: Shared | undefined
-  readonly #host: ClusterHost
+  readonly #server: PartServer
+  readonly #whole: WholeServer
   readonly #directory: Directory
   readonly #times: DirectoryTimes
   readonly #peerTls: PeerTls | undefined
   readonly #places: Places
   readonly #holds: Holds
+  /** `undefined`: the servers are of one machine, have the same ports, and the one that has the tunnel listens. */
   readonly #farPorts: FarPorts | undefined
   readonly #peers: Peers
   #url = ''
@@ -91,47 +74,28 @@ export class Cluster implements Servers {
   #isFailing = false
   #isOver = false
 
-  constructor(options: ClusterOptions, host: ClusterHost) {
+  constructor(options: ClusterOptions, server: PartServer, whole: WholeServer) {
     const { directory, peerTls, secret = '', whenUnreachable = 'refuse', times } = options
     this.#peerTls = peerTls
-    this.#host = host
+    this.#server = server
+    this.#whole = whole
     this.#directory = directory
     this.#times = { ...CLUSTER_TIMES, ...times }
     this.#secret = new PeerSecret(secret, this.#times.earlyMs)
-    this.#peers = new Peers({
-      get limits() {
-        return host.limits
-      },
-      deadlines: host.deadlines,
-      turns: host.turns,
-      directory,
-      times: this.#times,
-      peerTls,
-      proofFor: (node, number) => this.#secret.proofFor(node, number),
-      controlHost: host.controlHost,
-      failed: error => host.failed(error),
-    })
+    this.#peers = new Peers({ server, directory, times: this.#times, peerTls, secret: this.#secret })
     this.#places = new Places(directory)
-    this.tables = directory.tables && new Tables(directory.tables, error => host.failed(error))
+    this.tables = directory.tables && new Tables(directory.tables, error => server.failed(error))
     this.#holds = new Holds({
       node: this.node,
       directory,
       times: this.#times,
       whenUnreachable,
-      lost: name => host.lost(name),
+      lost: name => server.lost(name),
       failed: error => this.#failed(error),
       wait: ms => this.#wait(ms),
     })
-    this.#farPorts =
-      host.ports &&
-      new FarPorts({
-        node: this.node,
-        directory,
-        isOffered: (kind, port) => host.ports?.isOffered(kind, port) === true,
-        open: async (kind, port) => host.ports?.open(kind, port),
-        close: (kind, port) => host.ports?.close(kind, port),
-        failed: error => host.failed(error),
-      })
+    if (options.peerUrl?.startsWith('unix:') !== true)
+      this.#farPorts = new FarPorts(this.node, directory, server, whole.ports)
   }
 
   /** Joins the cluster. `url`: where other servers reach this one. Rejects with `CLUSTER_UNREACHABLE`. */
@@ -144,7 +108,7 @@ export class Cluster implements Servers {
           this.#places.changed(name, node)
           if (!this.#isOver) this.#farPorts?.changed(name, node)
           this.#holds.changed(name, node, epoch)
-          if (node !== '' && node !== this.node) this.#host.claimedElsewhere(name)
+          if (node !== '' && node !== this.node) this.#whole.claimedElsewhere(name)
         },
         reconnected: () => {
           this.#places.doubt()
@@ -165,7 +129,7 @@ export class Cluster implements Servers {
   }
 
   get isOneMachine(): boolean {
-    return this.#host.ports === undefined
+    return this.#farPorts === undefined
   }
 
   /** Opens the ports of other servers' tunnels, once this server listens. */
@@ -252,9 +216,9 @@ export class Cluster implements Servers {
 
   /** Makes the error, with the directory's own words. Workers have no Redis, so there is nothing to check there. */
   #unreachable(cause: unknown): TunnelError {
-    const reason = cause instanceof Error ? cause.message : String(cause)
     const detail =
-      this.#directory.explain?.(cause) ?? `The directory of the cluster cannot be reached: ${reason}.`
+      this.#directory.explain?.(cause) ??
+      `The directory of the cluster cannot be reached: ${messageOf(cause)}.`
     const action = this.isOneMachine ? '' : this.#directory.adviceFor?.(cause)
     return new TunnelError('CLUSTER_UNREACHABLE', detail, { cause, action })
   }
@@ -264,7 +228,7 @@ export class Cluster implements Servers {
     this.#doubts++
     if (this.#isFailing) return
     this.#isFailing = true
-    this.#host.failed(this.#unreachable(error))
+    this.#server.failed(this.#unreachable(error))
   }
 
   // ── Names of this server ───────────────────────────────────────────────────────────────────────────────────
@@ -330,7 +294,6 @@ export class Cluster implements Servers {
     return nodes.filter(({ id }) => id !== this.node)
   }
 
-  /** Returns an upstream to one of the servers. `undefined` if none can be reached now. */
   upstreamTo(nodes: readonly Node[]): Upstream | undefined {
     return this.#peers.among(nodes)?.upstream
   }
@@ -391,7 +354,7 @@ export class Cluster implements Servers {
    * request has waited that long. `since`: the beginning of its first wait, on the clock of `performance.now()`.
    */
   awaitName(name: string, since: number, ready: () => void, tooLate: () => void): (() => void) | undefined {
-    const { maxHeldRequests, holdTimeoutMs } = this.#host.limits
+    const { maxHeldRequests, holdTimeoutMs } = this.#server.limits
     const until = since + holdTimeoutMs
     if (this.#waiting >= maxHeldRequests || holdTimeoutMs === 0 || performance.now() > until) return undefined
     this.#waiting++
@@ -405,7 +368,7 @@ export class Cluster implements Servers {
       then?.()
     }
     const look = async (): Promise<void> => {
-      const isHere = this.#host.isServedHere(name)
+      const isHere = this.#server.isServedHere(name)
       const nodes = isHere ? [] : await Promise.resolve(this.find(name)).catch(() => undefined)
       if (isOver) return
       if (isHere || (nodes !== undefined && this.upstreamTo(nodes) !== undefined)) return end(ready)

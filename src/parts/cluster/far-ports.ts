@@ -2,28 +2,23 @@
 // for each change, and asks for all ports from time to time, because a killed server sends no event.
 
 import { type Directory, isPortName } from '../../directory.ts'
-
-export interface FarPortsHost {
-  /** The id of this server. */
-  readonly node: string
-  readonly directory: Directory
-  /** Whether this server offers the port: operators choose the servers of a port by their ranges. */
-  isOffered(kind: 'tcp' | 'udp', port: number): boolean
-  /** Opens the port for visitors. Rejects with `PORT_TAKEN` or `NOT_ALLOWED` if another program has it. */
-  open(kind: 'tcp' | 'udp', port: number): Promise<void>
-  close(kind: 'tcp' | 'udp', port: number): void
-  failed(error: Error): void
-}
+import type { PartServer, WholeServer } from '../../server/contracts/part.ts'
 
 export class FarPorts {
-  readonly #host: FarPortsHost
+  readonly #node: string
+  readonly #directory: Directory
+  readonly #server: PartServer
+  readonly #ports: WholeServer['ports']
   readonly #open = new Set<string>()
   /** The ports that could not be opened, which was reported. */
   readonly #refused = new Set<string>()
   #isOver = true
 
-  constructor(host: FarPortsHost) {
-    this.#host = host
+  constructor(node: string, directory: Directory, server: PartServer, ports: WholeServer['ports']) {
+    this.#node = node
+    this.#directory = directory
+    this.#server = server
+    this.#ports = ports
   }
 
   start(): void {
@@ -33,15 +28,15 @@ export class FarPorts {
   /** Called when another server has the tunnel; with `''`, when one of its servers lost it. */
   changed(name: string, node: string): void {
     if (this.#isOver || !isPortName(name)) return
-    if (node === this.#host.node) this.#drop(name)
+    if (node === this.#node) this.#drop(name)
     else if (node !== '') this.#take(name)
-    else void this.#check(name).catch((error: Error) => this.#host.failed(error))
+    else void this.#check(name).catch((error: Error) => this.#server.failed(error))
   }
 
   /** Asks for all ports. Rejects if the directory cannot be reached. */
   async look(): Promise<void> {
     if (this.#isOver) return
-    const held = new Set(await this.#host.directory.ports())
+    const held = new Set(await this.#directory.ports())
     for (const name of [...this.#open]) if (!held.has(name)) this.#drop(name)
     for (const name of held) if (!this.#open.has(name)) await this.#check(name)
   }
@@ -57,23 +52,23 @@ export class FarPorts {
   }
 
   async #check(name: string): Promise<void> {
-    const { node, directory } = this.#host
-    const nodes = await directory.find(name)
-    if (nodes.some(({ id }) => id !== node)) this.#take(name)
+    const nodes = await this.#directory.find(name)
+    if (nodes.some(({ id }) => id !== this.#node)) this.#take(name)
     else this.#drop(name)
   }
 
   #take(name: string): void {
     const { kind, port } = portOf(name)
-    if (this.#isOver || this.#open.has(name) || !this.#host.isOffered(kind, port)) return
+    // The operator names the servers of a port by their ranges.
+    if (this.#isOver || this.#open.has(name) || !this.#server.settings.ports[kind].includes(port)) return
     this.#open.add(name)
-    this.#host.open(kind, port).then(
+    this.#ports.openElsewhere(kind, port).then(
       () => void this.#refused.delete(name),
       (error: Error) => {
         this.#open.delete(name)
         if (this.#refused.has(name)) return
         this.#refused.add(name)
-        this.#host.failed(error)
+        this.#server.failed(error)
       },
     )
   }
@@ -82,7 +77,7 @@ export class FarPorts {
     this.#refused.delete(name)
     if (!this.#open.delete(name)) return
     const { kind, port } = portOf(name)
-    this.#host.close(kind, port)
+    this.#ports.closeElsewhere(kind, port)
   }
 }
 

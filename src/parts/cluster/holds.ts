@@ -15,12 +15,10 @@ import type { Claimed } from '../../server/contracts/servers.ts'
 
 /** The operations of the server that claims need. */
 export interface HoldsHost {
-  /** The id of this server. */
   readonly node: string
   readonly directory: Directory
   readonly times: DirectoryTimes
   readonly whenUnreachable: 'refuse' | 'grant'
-  /** Called when another server has the name. */
   lost(name: string): void
   failed(error: Error): void
   /** Resolves after this long. */

@@ -11,7 +11,6 @@ import { isPeerProtocol } from './peer-wire.ts'
 
 export const installCluster: Install = server => {
   let joined: Joined | undefined
-  /** Resolves when this server has joined the cluster. */
   let join: () => Promise<Joined>
   const searches = new NameSearches()
   const check = ({ cluster, port }: ServerSettings): void => cluster && checkCluster(cluster, port)

@@ -1,11 +1,15 @@
 // Makes a server a member of a cluster: from then on, the others send it requests.
 
+import type { RequestHead } from '../../http/head.ts'
 import { type Arrival, type Route, refusal } from '../../server/contracts/front.ts'
 import type { PartServer, WholeServer } from '../../server/contracts/part.ts'
+import { VisitorHop } from '../../server/limits/visitor-hop.ts'
 import type { ClusterOptions } from '../../server/settings/part-options.ts'
+import type { Socket } from '../../socket.ts'
+import { provedRoute } from './challenge.ts'
 import { Cluster, peerUrlOf } from './cluster.ts'
-import { peerRoute } from './peer-door.ts'
-import { RAW_PROTOCOL } from './peer-wire.ts'
+import { FramedSocket } from './framed-socket.ts'
+import { answerTo, FRAMED_PROTOCOL, PEER_SILENCE_MS, RAW_PROTOCOL, takeVisitor } from './peer-wire.ts'
 import { rawRoute } from './raw-door.ts'
 import { Sharing } from './sharing.ts'
 
@@ -19,42 +23,10 @@ export interface Joined {
 
 /** Joins the cluster. Rejects with `CLUSTER_UNREACHABLE`. */
 export async function join(server: PartServer, whole: WholeServer, options: ClusterOptions): Promise<Joined> {
-  const { domains, hostname, isTls, admin } = server.settings
-  const cluster = new Cluster(options, {
-    get limits() {
-      return server.limits
-    },
-    deadlines: server.deadlines,
-    turns: server.turns,
-    controlHost: domains[0] ?? 'localhost',
-    lost: name => server.lost(name),
-    claimedElsewhere: name => whole.claimedElsewhere(name),
-    isServedHere: name => server.isServedHere(name),
-    // The servers of one machine have the same ports: the one with the tunnel listens.
-    ports: options.peerUrl?.startsWith('unix:')
-      ? undefined
-      : {
-          isOffered: (kind, port) => server.settings.ports[kind].includes(port),
-          open: (kind, port) => whole.ports.openElsewhere(kind, port),
-          close: (kind, port) => whole.ports.closeElsewhere(kind, port),
-        },
-    failed: error => server.failed(error),
-  })
+  const { hostname, isTls, admin } = server.settings
+  const cluster = new Cluster(options, server, whole)
   const { tables, node } = cluster
-  const sharing =
-    tables &&
-    new Sharing(node, tables, {
-      store: options.tokens ?? admin?.tokens,
-      guards: server.tunnels.guards,
-      get policy() {
-        return server.settings.policy
-      },
-      share: open => server.parts.share(open),
-      changed: () => whole.allowanceChanged(),
-      stats: () => whole.stats(),
-      recent: () => server.parts.recent(),
-      failed: error => server.failed(error),
-    })
+  const sharing = tables && new Sharing(node, tables, options.tokens ?? admin?.tokens, server, whole)
   await cluster.start(options.peerUrl ?? peerUrlOf(hostname, whole.port, isTls))
   cluster.shared = sharing
   server.servers = cluster
@@ -66,4 +38,22 @@ function enter(arrival: Arrival, cluster: Cluster, whole: WholeServer): Route {
   const { method, body, upgrade } = arrival.head
   if (method !== 'GET' || body !== 'none') return refusal('BAD_REQUEST')
   return upgrade === RAW_PROTOCOL ? rawRoute(arrival, cluster, whole) : peerRoute(arrival, cluster, whole)
+}
+
+/** Takes the connection of a server of the same cluster; others are refused. */
+export function peerRoute(arrival: Arrival, cluster: Cluster, whole: WholeServer): Route {
+  const protocol = arrival.head.upgrade
+  const isFramed = protocol === FRAMED_PROTOCOL
+  const entrances = { http: whole.entranceOf('http'), https: whole.entranceOf('https') }
+  const visitorOf = (request: RequestHead): VisitorHop | undefined => {
+    const visitor = takeVisitor(request)
+    if (visitor === undefined) return undefined
+    return new VisitorHop(entrances[visitor.proto], visitor.address, visitor)
+  }
+  return provedRoute(arrival, cluster, socket => {
+    socket.keepAlive?.(PEER_SILENCE_MS)
+    socket.write(answerTo(protocol))
+    const accept = (own: Socket) => whole.accept(own, { ...entrances.http, visitorOf })
+    return isFramed ? FramedSocket.over(socket, accept) : accept(socket)
+  })
 }

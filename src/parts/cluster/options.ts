@@ -1,27 +1,23 @@
 // Checks the cluster options, and has the times of a cluster.
 
 import type { DirectoryTimes } from '../../directory.ts'
-import { TunnelError } from '../../errors.ts'
+import { optionInvalid } from '../../errors.ts'
 import type { ClusterOptions } from '../../server/settings/part-options.ts'
 
 /** Throws `OPTION_INVALID` for invalid options. `port`: that of the server. */
 export function checkCluster({ peerUrl, peerTls, secret }: ClusterOptions, port: number): void {
   if (secret !== undefined && secret.length < 32)
-    throw new TunnelError('OPTION_INVALID', 'cluster.secret must have at least 32 characters.')
+    throw optionInvalid('cluster.secret must have at least 32 characters.')
   const url = peerUrl === undefined ? undefined : URL.parse(peerUrl)
   if (peerTls !== undefined && (url?.protocol !== 'https:' || Number(url.port || 443) === port))
-    throw new TunnelError(
-      'OPTION_INVALID',
+    throw optionInvalid(
       'cluster.peerTls needs a cluster.peerUrl like https://10.0.0.2:8443, whose port is not that of the server.',
     )
   // A unix socket of this machine.
   if (url?.protocol === 'unix:' && url.pathname.startsWith('/')) return
   const isUrl = url !== null && (url === undefined || /^https?:$/.test(url.protocol))
   if (!isUrl || (url !== undefined && url.pathname !== '/'))
-    throw new TunnelError(
-      'OPTION_INVALID',
-      `cluster.peerUrl must be like http://10.0.0.2:8080, not "${peerUrl}".`,
-    )
+    throw optionInvalid(`cluster.peerUrl must be like http://10.0.0.2:8080, not "${peerUrl}".`)
 }
 
 /**

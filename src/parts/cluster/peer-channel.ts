@@ -2,7 +2,7 @@
 // belongs to the pool for requests, or to one raw visitor.
 
 import { copyOf } from '../../bytes.ts'
-import type { ErrorCode } from '../../errors.ts'
+import { type ErrorCode, errorOf } from '../../errors.ts'
 import { eventLoop } from '../../event-loop.ts'
 import { latin1 } from '../../http/characters.ts'
 import type { RawOpening } from '../../server/contracts/servers.ts'
@@ -87,7 +87,7 @@ export class PeerChannel extends QueuedStream implements SocketHandler {
       socket.keepAlive?.(PEER_SILENCE_MS)
       socket.write(this.#greet(''))
     } catch (error) {
-      this.#lose(error instanceof Error ? error : new Error(String(error)))
+      this.#lose(errorOf(error))
     }
   }
 

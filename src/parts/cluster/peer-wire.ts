@@ -104,7 +104,6 @@ export function passengerLines({ kind, wanted, endpoints }: RawPassenger): strin
   return `${WANTED_HEADER}: ${kind} ${wanted}\r\n${ENDPOINTS_HEADER}: ${ends}\r\n`
 }
 
-/** Returns the visitor that a head describes. `undefined` if it describes none. */
 export function passengerOf(head: RequestHead): RawPassenger | undefined {
   const [, kind, wanted = ''] = /^(tcp|udp|tls|private) (\S+)$/.exec(head.header(WANTED_HEADER) ?? '') ?? []
   const [, from = '', fromPort, to = '', toPort] =

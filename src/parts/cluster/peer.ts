@@ -1,7 +1,7 @@
 // The upstream for names of another server of the cluster.
 
 import type { Node } from '../../directory.ts'
-import type { Clock } from '../../server/contracts/clock.ts'
+import type { PartServer } from '../../server/contracts/part.ts'
 import type { RawOpening, RawPassenger } from '../../server/contracts/servers.ts'
 import type { Upstream, Visit } from '../../server/contracts/upstream.ts'
 import { type Bounds, longestResponseMs } from '../../server/settings/bounds.ts'
@@ -9,9 +9,9 @@ import type { PeerTls } from '../../server/settings/part-options.ts'
 import { writeHeadWithLine } from '../../server/upstreams/request-sender.ts'
 import { IdleStreams, StreamsUpstream } from '../../server/upstreams/streams.ts'
 import type { ByteStream, StreamHandler } from '../../session/byte-stream.ts'
-import type { Turns } from '../../session/turns.ts'
 import type { Address } from '../../socket.ts'
 import { PeerChannel, type PeerChannelHost } from './peer-channel.ts'
+import type { PeerSecret } from './peer-secret.ts'
 import {
   FRAMED_PROTOCOL,
   greeting,
@@ -37,15 +37,10 @@ const UNHEARD: StreamHandler = { received() {}, writable() {}, ended() {}, reset
 const NOWHERE: Address = { host: '', port: 0 }
 
 export interface PeerContext {
-  readonly limits: Bounds
-  readonly deadlines: Clock
-  readonly turns: Turns
-  /** Returns the proof for that server. `number` is as for `peerProof`. */
-  proof(number: string): string
+  readonly server: Pick<PartServer, 'limits' | 'deadlines' | 'turns' | 'settings' | 'failed'>
+  readonly secret: PeerSecret
   /** The certificates that this server shows and requires. `undefined` without mutual TLS. */
   readonly peerTls: PeerTls | undefined
-  readonly controlHost: string
-  failed(error: Error): void
 }
 
 export class Peer implements PeerChannelHost {
@@ -72,7 +67,7 @@ export class Peer implements PeerChannelHost {
     this.address = address ?? NOWHERE
     this.isFramed = this.address.unix !== undefined
     let given: Bounds | undefined
-    let own = context.limits
+    let own = context.server.limits
     const limitsOf = (limits: Bounds): Bounds => {
       // The server with the tunnel limits the time for its response.
       const [streamIdleMs, originTimeoutMs] = [
@@ -94,10 +89,10 @@ export class Peer implements PeerChannelHost {
       tunnel: 0,
       server: {
         get limits() {
-          return limitsOf(context.limits)
+          return limitsOf(context.server.limits)
         },
-        deadlines: context.deadlines,
-        turns: context.turns,
+        deadlines: context.server.deadlines,
+        turns: context.server.turns,
       },
       isShared: true,
       rewrite: undefined,
@@ -146,8 +141,11 @@ export class Peer implements PeerChannelHost {
 
   /** Returns the function that makes the greeting, once the number of the connection is known. */
   #greeter(protocol: string, lines?: string): (number: string) => Uint8Array {
-    const { controlHost } = this.#context
-    return number => greeting(controlHost, number === '' ? '' : this.#context.proof(number), protocol, lines)
+    const { server, secret } = this.#context
+    return number => {
+      const proof = number === '' ? '' : secret.proofFor(this.#node.id, number)
+      return greeting(controlHostOf(server), proof, protocol, lines)
+    }
   }
 
   /** Asks for a sign of life; `isSilent` has the result. */
@@ -170,7 +168,7 @@ export class Peer implements PeerChannelHost {
 
   failed(error: Error | undefined, isSilent = false): void {
     if (!this.isDown)
-      this.#context.failed(
+      this.#context.server.failed(
         new Error(`the server at ${this.#node.url} cannot be reached: ${error?.message ?? 'closed'}`),
       )
     this.#downUntil = performance.now() + DOWN_MS
@@ -207,8 +205,11 @@ function writeHead(visit: Visit): number {
   )
 }
 
+const controlHostOf = ({ settings }: Pick<PartServer, 'settings'>): string =>
+  settings.domains[0] ?? 'localhost'
+
 /** Returns the address of a URL. `undefined` if servers cannot be reached at such a URL. */
-function addressOf(url: string, { controlHost, peerTls }: PeerContext): Address | undefined {
+function addressOf(url: string, { server, peerTls }: PeerContext): Address | undefined {
   const parsed = URL.parse(url)
   if (parsed === null) return undefined
   const { hostname, port, protocol, pathname } = parsed
@@ -218,6 +219,6 @@ function addressOf(url: string, { controlHost, peerTls }: PeerContext): Address 
   return {
     host: hostname.replace(/^\[|\]$/g, ''),
     port: port === '' ? (isTls ? 443 : 80) : Number(port),
-    ...(isTls && { tls: { serverName: controlHost, ...peerTls } }),
+    ...(isTls && { tls: { serverName: controlHostOf(server), ...peerTls } }),
   }
 }

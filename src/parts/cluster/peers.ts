@@ -3,7 +3,6 @@
 import type { Directory, DirectoryTimes, Node } from '../../directory.ts'
 import type { RawOpening, RawPassenger } from '../../server/contracts/servers.ts'
 import { isLoopback } from '../../server/settings/address-counter.ts'
-import type { Bounds } from '../../server/settings/bounds.ts'
 import type { ByteStream, StreamHandler } from '../../session/byte-stream.ts'
 import { Shares } from '../../shares.ts'
 import { networkOf } from '../../wire/ip-address.ts'
@@ -14,12 +13,9 @@ import { Peer, type PeerContext } from './peer.ts'
  */
 const ALIVE_MS = 500
 
-export interface PeersHost extends Omit<PeerContext, 'proof' | 'limits'> {
-  readonly limits: Bounds
+export interface PeersHost extends PeerContext {
   readonly directory: Directory
   readonly times: DirectoryTimes
-  /** Returns the proof for `node`. `number` is as for `peerProof`. */
-  proofFor(node: string, number: string): string
 }
 
 export class Peers {
@@ -39,7 +35,6 @@ export class Peers {
     this.#host = host
   }
 
-  /** Cuts all connections to them. */
   close(): void {
     for (const peer of this.#all.values()) peer.close()
     this.#all.clear()
@@ -56,16 +51,7 @@ export class Peers {
   #of(node: Node): Peer {
     const known = this.#all.get(node.id)
     if (known !== undefined && known.url === node.url) return known
-    const host = this.#host
-    const peer = new Peer(node, {
-      limits: host.limits,
-      deadlines: host.deadlines,
-      turns: host.turns,
-      peerTls: host.peerTls,
-      proof: number => host.proofFor(node.id, number),
-      controlHost: host.controlHost,
-      failed: error => host.failed(error),
-    })
+    const peer = new Peer(node, this.#host)
     this.#all.set(node.id, peer)
     return peer
   }
@@ -80,7 +66,7 @@ export class Peers {
     const wanted = `${passenger.kind} ${passenger.wanted}`
     const network = networkOf(passenger.endpoints.source.address)
     const visitor = isLoopback(network) ? '' : network
-    if (!this.#raw.take(wanted, visitor, 1, this.#host.limits.maxPeerStreams)) return 'TUNNEL_BUSY'
+    if (!this.#raw.take(wanted, visitor, 1, this.#host.server.limits.maxPeerStreams)) return 'TUNNEL_BUSY'
     const over = () => this.#raw.give(wanted, visitor, 1)
     const stream = this.among(nodes)?.pass(passenger, handler, opening, over)
     if (stream === undefined) over()

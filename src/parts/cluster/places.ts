@@ -16,7 +16,6 @@ const MAX_QUESTIONS = 1_000
 /** The maximum number of repetitions of a question because of a change during it. */
 const MAX_AGAIN = 2
 
-/** A question in progress. */
 interface Asked {
   /** The server with the name according to a change. The reply may be older. */
   node?: string

@@ -2,6 +2,7 @@
 
 import { randomBytes } from 'node:crypto'
 import type { DirectoryTables, TableEntry } from '../../directory.ts'
+import { errorOf } from '../../errors.ts'
 import type { Table } from '../../server/contracts/tables.ts'
 
 /**
@@ -148,7 +149,7 @@ export class SharedTable implements Table {
       try {
         changed()
       } catch (cause) {
-        this.#failed(cause instanceof Error ? cause : new Error(String(cause)))
+        this.#failed(errorOf(cause))
       }
   }
 

@@ -1,12 +1,9 @@
 // The data that this server shares with the others of its cluster: one table for each kind.
 
-import type { RecentRow } from '../../measures.ts'
-import type { Guarding } from '../../server/contracts/guarding.ts'
+import type { PartServer, WholeServer } from '../../server/contracts/part.ts'
 import type { ServerReport, Shared, SharedTexts } from '../../server/contracts/servers.ts'
-import type { OpenTable } from '../../server/contracts/tables.ts'
-import type { Policy } from '../../server/settings/policy.ts'
-import type { ServerStats } from '../../server/settings/stats.ts'
-import { Revocations, type RevocationsHost } from './revocations.ts'
+import type { TokenStore } from '../../tokens.ts'
+import { Revocations } from './revocations.ts'
 import { Roster } from './roster.ts'
 import type { SharedTable } from './shared-table.ts'
 import type { Tables } from './tables.ts'
@@ -34,18 +31,9 @@ const MAX_SERVERS = 10_000
 /** The maximum number of responses to checks of certificate authorities: one for each name being certified. */
 const MAX_ANSWERS = 10_000
 
-export interface SharingHost extends RevocationsHost {
-  stats(): ServerStats
-  /** Returns the recent traffic. `undefined` if the server has no admin listener, and so measures nothing. */
-  recent(): RecentRow | undefined
-  readonly guards: Guarding
-  readonly policy: Policy
-  /** Opens the shared tables of parts; see `Part.share`. */
-  share(open: OpenTable): () => void
-}
-
 export class Sharing implements Shared {
-  readonly #host: SharingHost
+  readonly #server: PartServer
+  readonly #whole: WholeServer
   readonly #tables: Tables
   readonly #beginParts: () => void
   readonly #revocations: Revocations
@@ -53,36 +41,46 @@ export class Sharing implements Shared {
   readonly #roster: Roster
   readonly answers: Answers
 
-  /** Makes the shared data, before the tables are read. `node`: this server. */
-  constructor(node: string, tables: Tables, host: SharingHost) {
-    this.#host = host
+  /** Shares the data of a server, before the tables are read. `node`: this server. `store`: of its tokens, if it keeps any. */
+  constructor(
+    node: string,
+    tables: Tables,
+    store: TokenStore | undefined,
+    server: PartServer,
+    whole: WholeServer,
+  ) {
+    this.#server = server
+    this.#whole = whole
     this.#tables = tables
-    this.#beginParts = host.share((name, maxKeys) => tables.open(name, maxKeys))
-    this.#revocations = new Revocations(tables.open('revocations', MAX_REVOCATIONS), host)
+    this.#beginParts = server.parts.share((name, maxKeys) => tables.open(name, maxKeys))
+    this.#revocations = new Revocations(tables.open('revocations', MAX_REVOCATIONS), {
+      store,
+      changed: () => whole.allowanceChanged(),
+      failed: error => server.failed(error),
+    })
     this.#marks = new SharedMarks(tables.open('used', MAX_MARKS), tables.open('ended', MAX_SIGN_OUTS))
     this.answers = new Answers(tables.open('answers', MAX_ANSWERS))
     this.#roster = new Roster(
       tables.open('servers', MAX_SERVERS),
       node,
-      () => host.stats(),
-      () => host.recent(),
+      () => whole.stats(),
+      () => server.parts.recent(),
     )
   }
 
   /** Called when the tables have the entries of the other servers. */
   begin(): void {
-    const { guards } = this.#host
     this.#beginParts()
-    guards.marks = this.#marks
+    this.#server.tunnels.guards.marks = this.#marks
     this.useInPolicy()
     this.#revocations.begin()
     this.#roster.begin()
-    this.#host.changed()
+    this.#whole.allowanceChanged()
   }
 
   /** Applies revocations to the policy of changed settings. */
   useInPolicy(): void {
-    this.#host.policy.revocations = this.#revocations
+    this.#server.settings.policy.revocations = this.#revocations
   }
 
   stop(): void {

@@ -61,7 +61,6 @@ export class Tables {
     for (const table of this.#tables.values()) table.forgetExpired()
   }
 
-  /** Returns the number of entries of each table, by name. */
   sizes(): ReadonlyMap<string, number> {
     return new Map([...this.#tables].map(([name, { size }]) => [name, size]))
   }

@@ -1,19 +1,18 @@
 // A copy of a request for one client: the visitor's side of an exchange whose response may not reach the visitor.
 
+import { copyOf } from '../../bytes.ts'
 import type { ErrorCode } from '../../errors.ts'
+import { latin1 } from '../../http/characters.ts'
 import type { Hop } from '../../http/forward.ts'
 import type { RequestHead } from '../../http/head.ts'
 import type { CopyEnd } from '../../server/contracts/layer.ts'
 import type { PeerNote } from '../../server/contracts/peer-note.ts'
 import type { Exchange, Rewrite, Upstream, Visit } from '../../server/contracts/upstream.ts'
-import { COUNTS_HEADER, CopyAnswer } from './copy-answer.ts'
 import type { Recipient } from './copying.ts'
-import { PiecesSender } from './pieces-sender.ts'
 
 /** The number of dropped bytes of a response that does not count, after which an app that sends without end is cut. */
 const MAX_DROPPED_BYTES = 1_048_576
 export interface CopyListener {
-  /** Called when the outcome is known. */
   answered(copy: Copy): void
   /** Called when the copy is not in progress any more. */
   ended(): void
@@ -197,5 +196,104 @@ export class Copy implements Visit {
     this.#sender.stop()
     this.#end(this.status, this.#responseBytes, code)
     this.#listener.ended()
+  }
+}
+
+/**
+ * The header in the response to another server's copy: 1 if it is that of the client whose response counts, otherwise
+ * 0.
+ */
+export const COUNTS_HEADER = 'localtunnels-counts'
+/** The number of stored bytes of a response that may still count. With more, the app waits. */
+const MAX_KEPT_BYTES = 65_536
+/** A pattern for the response of a client whose filter refused the request. */
+const FILTERED_OUT = /^x-localtunnels-error:[ \t]*FILTERED_OUT[ \t]*$/im
+/** A pattern for another server's mark. Its own line is the last one, because an app may send others. */
+const COUNTS = new RegExp(`^${COUNTS_HEADER}: ([01])\r\n(?![^]*^${COUNTS_HEADER}:)`, 'im')
+
+export class CopyAnswer {
+  #pieces: Uint8Array[] = []
+  #bytes = 0
+
+  get isFull(): boolean {
+    return this.#bytes >= MAX_KEPT_BYTES
+  }
+
+  keep(bytes: Uint8Array, start: number, end: number): void {
+    this.#pieces.push(copyOf(bytes, start, end))
+    this.#bytes += end - start
+  }
+
+  /** Returns the stored bytes, and forgets them. */
+  take(): Uint8Array[] {
+    const pieces = this.#pieces
+    this.#pieces = []
+    this.#bytes = 0
+    return pieces
+  }
+
+  /** Whether the client's filter refused the request. */
+  get isNotTaken(): boolean {
+    const text = this.#pieces.map(piece => latin1(piece, 0, piece.length)).join('')
+    return FILTERED_OUT.test(text.split('\r\n\r\n', 1)[0] ?? '')
+  }
+
+  /**
+   * Removes the mark of another server, and returns whether this is the named client's response. `undefined` without
+   * a mark.
+   */
+  takeCounts(): boolean | undefined {
+    const bytes = Buffer.concat(this.#pieces)
+    const headEnd = bytes.indexOf('\r\n\r\n') + 2
+    const line = COUNTS.exec(latin1(bytes, 0, headEnd))
+    if (line === null) return undefined
+    this.#pieces = [bytes.subarray(0, line.index), bytes.subarray(line.index + line[0].length)]
+    return line[1] === '1'
+  }
+}
+
+export class PiecesSender {
+  #exchange: Exchange | undefined
+  #pieces: readonly Uint8Array[]
+  #next = 0
+  #isPaused = false
+  #isSending = false
+
+  constructor(pieces: readonly Uint8Array[]) {
+    this.#pieces = pieces
+  }
+
+  start(exchange: Exchange): void {
+    this.#exchange = exchange
+    this.#send()
+  }
+
+  stop(): void {
+    this.#exchange = undefined
+    this.#pieces = []
+  }
+
+  pause(): void {
+    this.#isPaused = true
+  }
+
+  resume(): void {
+    this.#isPaused = false
+    this.#send()
+  }
+
+  #send(): void {
+    // An exchange may pause, resume and end while it is given a piece.
+    if (this.#isSending) return
+    this.#isSending = true
+    while (!this.#isPaused && this.#exchange !== undefined && this.#next < this.#pieces.length) {
+      const piece = this.#pieces[this.#next++]
+      if (piece !== undefined) this.#exchange.body(piece)
+    }
+    this.#isSending = false
+    if (this.#exchange === undefined || this.#next < this.#pieces.length) return
+    const exchange = this.#exchange
+    this.stop()
+    exchange.bodyEnded()
   }
 }

@@ -52,7 +52,6 @@ export class HandlerWebSocket<Data = unknown>
   #state: State = CONNECTING
   #pieces: Uint8Array[] = []
   #pieceBytes = 0
-  /** The bytes that wait for the visitor. */
   #waiting: Uint8Array[] = []
   #waitingBytes = 0
   #isFull = false
@@ -103,7 +102,6 @@ export class HandlerWebSocket<Data = unknown>
     if (this.#state === OPEN) this.#sayClose(code, reason)
   }
 
-  /** Cuts the connection. */
   terminate(): void {
     if (this.#state === CLOSED) return
     this.#over(CLOSE_ABNORMAL, '')

@@ -3,7 +3,7 @@
 import { statSync } from 'node:fs'
 import { resolve } from 'node:path'
 import type { Origin } from '../../client/origins/origin.ts'
-import { TunnelError } from '../../errors.ts'
+import { messageOf, optionInvalid } from '../../errors.ts'
 import { HandlerOrigin } from './origin.ts'
 
 /**
@@ -12,7 +12,7 @@ import { HandlerOrigin } from './origin.ts'
  */
 export function folderOrigin(folder: string, isSpa: boolean): Origin {
   const problem = problemOf(folder)
-  if (problem !== undefined) throw new TunnelError('OPTION_INVALID', `Cannot serve "${folder}": ${problem}.`)
+  if (problem !== undefined) throw optionInvalid(`Cannot serve "${folder}": ${problem}.`)
   // Resolved now, in case the program changes its working directory.
   const root = resolve(folder)
   let answer: ((request: Request) => Promise<Response>) | undefined
@@ -30,6 +30,6 @@ function problemOf(folder: string): string | undefined {
     if (stats === undefined) return 'there is no such folder'
     return stats.isDirectory() ? undefined : 'it is not a folder'
   } catch (error) {
-    return error instanceof Error ? error.message : String(error)
+    return messageOf(error)
   }
 }

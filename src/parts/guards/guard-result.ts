@@ -7,7 +7,6 @@ import { keepOpen } from '../../server/routing/keep-open.ts'
 import { answerLinesOf, applyPasses, hidesAdded, namesOf, restoreHead } from './guards.ts'
 
 export class GuardResult {
-  /** The header lines for the response. `undefined` for none. */
   readonly answerLines: Uint8Array | undefined
   readonly middlewares: readonly Middleware[]
   /** Whether the visitor's head would hide a line that a guard has added, so that it must not be forwarded. */

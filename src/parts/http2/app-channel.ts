@@ -241,7 +241,6 @@ export class Http2Channel extends QueuedStream {
     return undefined
   }
 
-  /** Called with a piece of the body. Returns what is wrong with it, if anything is. */
   received(bytes: Uint8Array, start: number, end: number): string | undefined {
     if (this.#phase === 'switched') {
       this.#payloadBytes += end - start

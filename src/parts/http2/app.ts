@@ -63,7 +63,6 @@ export interface AppHost {
   known(takesUpgrades: boolean): void
 }
 
-/** An HTTP/2 stream, and its channel. */
 export class Http2Side {
   readonly id: number
   readonly channel: Http2Channel
@@ -168,7 +167,6 @@ export class Http2App implements FrameHandler, Deadline {
     return this
   }
 
-  /** Forgets a channel that does not wait any more. */
   forget(channel: Http2Channel): void {
     this.#undecided.delete(channel)
   }

@@ -105,7 +105,6 @@ export class Http2Connection
     })
   }
 
-  /** Sends SETTINGS. */
   begin(): void {
     this.#hasBegun = true
     if (this.front.isShut) this.drain()

@@ -132,7 +132,6 @@ export class StreamAnswer implements Writing {
     return count
   }
 
-  /** Called when there is room. */
   flush(): void {
     this.#unsent.flush(this)
     this.#finish()
@@ -166,7 +165,6 @@ export class StreamAnswer implements Writing {
     this.#partial = undefined
   }
 
-  /** Whether no bytes wait for room. */
   get isEmpty(): boolean {
     return this.#unsent.isEmpty
   }

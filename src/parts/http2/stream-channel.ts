@@ -79,7 +79,6 @@ export class StreamChannel
     stream.handler = this
   }
 
-  /** Called with the head of the request. */
   begin(fields: FieldList, isLast: boolean): void {
     if (fields.isTooLarge) return this.refuse('HEAD_TOO_LARGE')
     // The text of the head, which must not change until the exchange is over.

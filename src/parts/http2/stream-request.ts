@@ -108,7 +108,6 @@ export class StreamRequest {
     return this.#pieces.length > 0
   }
 
-  /** Drops all waiting bytes. */
   clear(): void {
     if (this.#pieces.length === 0) return
     this.#hold(-this.#heldBytes)
@@ -127,7 +126,6 @@ export class StreamRequest {
     this.#hold(piece.length)
   }
 
-  /** Passes on the waiting bytes. */
   pass(): void {
     if (this.#isPassing) return
     this.#isPassing = true

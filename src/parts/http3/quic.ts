@@ -5,6 +5,7 @@ import { createPrivateKey } from 'node:crypto'
 import { SocketAddress } from 'node:net'
 import { constants } from 'node:os'
 import type * as Quic from 'node:quic'
+import { messageOf } from '../../errors.ts'
 import type { ServerTls } from '../../sockets/bun.ts'
 import { ignoreUnreachable } from '../../sockets/unreachable-peers.ts'
 
@@ -18,7 +19,6 @@ interface Cutting {
   /** Asks the visitor to send no more of its request. */
   stopSending(code: bigint): void
 }
-/** The writing side of a stream. */
 interface Writer {
   /** The number of bytes that it has room for; null when it has ended. */
   readonly desiredSize: number | null
@@ -49,7 +49,6 @@ export interface QuicOptions {
   readonly handshakeMs: number
 }
 
-/** A QUIC listener on one UDP port. */
 export interface QuicListening {
   readonly port: number
   /** Sets the certificate of new handshakes for `name`; `*` means all other names. */
@@ -185,7 +184,7 @@ export async function quicFault(certificate: ServerTls): Promise<string | undefi
     session.destroy()
     return seen === '["/a/../b",["1","2"]]' ? undefined : `it brought ${seen}`
   } catch (cause) {
-    return cause instanceof Error ? cause.message : String(cause)
+    return messageOf(cause)
   } finally {
     listening?.cut()
   }

@@ -25,7 +25,6 @@ const MAX_AWAY = 5
 /** The statuses after which another attempt always helps: 0 means that the app did not get the webhook. */
 const AGAIN: ReadonlySet<number> = new Set([0, 408, 425, 429])
 
-/** The inbox that the webhooks belong to. */
 export interface DeliveriesHost {
   isThere(name: string, owner: string): boolean
   count(outcome: 'delivered' | 'dropped'): void

@@ -161,7 +161,6 @@ export class Inbox {
 
   // ── Deliveries ─────────────────────────────────────────────────────────────────────────────────────────────
 
-  /** Delivers, because the client is connected here. */
   #begin(name: string, owner: string): void {
     const delivers = this.#delivers(name)
     const go = (does: boolean): void => {

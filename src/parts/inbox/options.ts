@@ -1,6 +1,6 @@
 // The options of the inbox, with the defaults.
 
-import { TunnelError } from '../../errors.ts'
+import { optionInvalid } from '../../errors.ts'
 import type { InboxOptions } from '../../server/settings/part-options.ts'
 import { LARGEST_TIMES } from '../../shares.ts'
 
@@ -23,8 +23,8 @@ export function inboxSettings(options: InboxOptions): InboxSettings {
   }
   for (const [name, value] of Object.entries(settings))
     if (name !== 'store' && !(Number.isSafeInteger(value) && Number(value) >= 1))
-      throw new TunnelError('OPTION_INVALID', `inbox.${name} must be a whole number from 1 up.`)
+      throw optionInvalid(`inbox.${name} must be a whole number from 1 up.`)
   if (settings.maxBodyBytes > MOST_BODY_BYTES)
-    throw new TunnelError('OPTION_INVALID', `inbox.maxBodyBytes must be at most ${MOST_BODY_BYTES}.`)
+    throw optionInvalid(`inbox.maxBodyBytes must be at most ${MOST_BODY_BYTES}.`)
   return settings
 }

@@ -1,5 +1,6 @@
 // Writes webhooks to the disk. Webhooks that arrive during one transaction go into the next.
 
+import { errorOf } from '../../errors.ts'
 import { eventLoop } from '../../event-loop.ts'
 import type { BoxBounds, InboxStore, Keeping, NewWebhook } from '../../inbox.ts'
 
@@ -54,7 +55,7 @@ export class Writer {
       )
       for (const [index, { kept }] of batch.entries()) kept(outcomes[index] ?? 'full')
     } catch (cause) {
-      const error = cause instanceof Error ? cause : new Error(String(cause))
+      const error = errorOf(cause)
       for (const { kept } of batch) kept(error)
     }
     const pauseMs = Math.max(MIN_PAUSE_MS, (performance.now() - startedAt) * PAUSE_FACTOR)

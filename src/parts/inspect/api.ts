@@ -1,6 +1,6 @@
 // The inspector's API: turns requests into responses. open-api.ts describes it, exchange.ts has its types.
 
-import { ERRORS, TunnelError } from '../../errors.ts'
+import { ERRORS, optionInvalid, TunnelError } from '../../errors.ts'
 import type { Edit } from '../../exchange.ts'
 import { type Filter, isFilterFault, parseFilter } from '../../exchange-filter.ts'
 import { proofOf, refusalOf, SAFE_HEADERS } from './access.ts'
@@ -20,7 +20,6 @@ const MAX_NOTE_CHARS = 2_000
 /** The maximum size of an API request: an edited body, as base64 and with room for its fields. */
 const MAX_REQUEST_BYTES = 16_777_216
 
-/** A parsed request. */
 interface Asked {
   readonly request: Request
   readonly query: URLSearchParams
@@ -101,7 +100,7 @@ export class InspectApi {
   #proof({ request, query }: Asked): Response {
     const nonce = query.get('nonce') ?? ''
     if (!/^[0-9a-f]{64}$/.test(nonce))
-      throw new TunnelError('OPTION_INVALID', 'nonce must be 32 random bytes, in lower-case hex.')
+      throw optionInvalid('nonce must be 32 random bytes, in lower-case hex.')
     // Host is one of this inspector's own, which `refusalOf` has checked.
     return json({ proof: proofOf(this.#token, `http://${request.headers.get('host')}`, nonce) })
   }
@@ -184,8 +183,7 @@ export class InspectApi {
     const limit = limitOf(query, 200)
     const { frames, totalFrames: total } = entry
     const [text = '', by = ''] = [query.get('text')?.toLowerCase(), query.get('by') ?? undefined]
-    if (by !== '' && by !== 'visitor' && by !== 'app')
-      throw new TunnelError('OPTION_INVALID', 'by must be visitor or app.')
+    if (by !== '' && by !== 'visitor' && by !== 'app') throw optionInvalid('by must be visitor or app.')
     if (text !== '' || by !== '') {
       const found = frames.filter(
         frame =>
@@ -246,9 +244,9 @@ export class InspectApi {
   async #replay({ entry, request }: Asked): Promise<Response> {
     const { edit, times = 1, resign } = await fieldsIn(request)
     if (!Number.isSafeInteger(times) || Number(times) < 1 || Number(times) > MAX_REPLAYS)
-      throw new TunnelError('OPTION_INVALID', `times must be a whole number from 1 to ${MAX_REPLAYS}.`)
+      throw optionInvalid(`times must be a whole number from 1 to ${MAX_REPLAYS}.`)
     if (resign !== undefined && typeof resign !== 'boolean')
-      throw new TunnelError('OPTION_INVALID', 'resign must be true or false.')
+      throw optionInvalid('resign must be true or false.')
     const replays: unknown[] = []
     for (let left = Number(times); left > 0; left--) {
       const again = await this.#inspector.replay(entry, editOf(edit), resign)
@@ -259,8 +257,7 @@ export class InspectApi {
 
   async #pin({ entry, request }: Asked): Promise<Response> {
     const { isPinned } = await fieldsIn(request)
-    if (typeof isPinned !== 'boolean')
-      throw new TunnelError('OPTION_INVALID', 'isPinned must be true or false.')
+    if (typeof isPinned !== 'boolean') throw optionInvalid('isPinned must be true or false.')
     this.#inspector.store.pin(entry, isPinned)
     return json(rowOf(entry, this.#inspector.masked))
   }
@@ -268,7 +265,7 @@ export class InspectApi {
   async #note({ entry, request }: Asked): Promise<Response> {
     const { note } = await fieldsIn(request)
     if (typeof note !== 'string' || note.length > MAX_NOTE_CHARS)
-      throw new TunnelError('OPTION_INVALID', `note must be a text of at most ${MAX_NOTE_CHARS} characters.`)
+      throw optionInvalid(`note must be a text of at most ${MAX_NOTE_CHARS} characters.`)
     entry.note = note
     this.#inspector.store.changed(entry)
     return json(rowOf(entry, this.#inspector.masked))
@@ -282,9 +279,9 @@ export class InspectApi {
   async #wait({ request }: Asked): Promise<Response> {
     const { filter, timeoutMs = 30_000, after } = await fieldsIn(request)
     if (!Number.isSafeInteger(timeoutMs) || Number(timeoutMs) < 1 || Number(timeoutMs) > MAX_WAIT_MS)
-      throw new TunnelError('OPTION_INVALID', `timeoutMs must be a whole number from 1 to ${MAX_WAIT_MS}.`)
+      throw optionInvalid(`timeoutMs must be a whole number from 1 to ${MAX_WAIT_MS}.`)
     if (after !== undefined && (typeof after !== 'string' || !/^\d{1,15}$/.test(after)))
-      throw new TunnelError('OPTION_INVALID', 'after must be the id of an exchange.')
+      throw optionInvalid('after must be the id of an exchange.')
     const wanted = filterOf(typeof filter === 'string' ? filter : null)
     const entry = await waitForExchange(this.#inspector, {
       takes: one => this.#inspector.matches(wanted, one),
@@ -300,8 +297,7 @@ export class InspectApi {
 export function filterOf(text: string | null): Filter {
   const filter = parseFilter(text ?? '')
   if (!isFilterFault(filter)) return filter
-  throw new TunnelError(
-    'OPTION_INVALID',
+  throw optionInvalid(
     `Character ${filter.at + 1} of the filter: ${filter.message}. docs/inspector.md lists the terms.`,
   )
 }
@@ -310,14 +306,14 @@ function numberOf(query: URLSearchParams, name: string, otherwise: number): numb
   const text = query.get(name)
   if (text === null) return otherwise
   if (/^\d{1,15}$/.test(text)) return Number(text)
-  throw new TunnelError('OPTION_INVALID', `${name} must be a whole number.`)
+  throw optionInvalid(`${name} must be a whole number.`)
 }
 
 /** Returns the maximum number of rows in a response. */
 function limitOf(query: URLSearchParams, otherwise: number): number {
   const limit = numberOf(query, 'limit', otherwise)
   if (limit >= 1 && limit <= 1_000) return limit
-  throw new TunnelError('OPTION_INVALID', 'limit must be from 1 to 1000.')
+  throw optionInvalid('limit must be from 1 to 1000.')
 }
 
 /** Returns the JSON object of a request; empty without a body. */
@@ -338,7 +334,7 @@ async function fieldsIn(request: Request): Promise<Record<string, unknown>> {
   } catch {
     // Text that is not JSON is refused below, like other invalid values.
   }
-  throw new TunnelError('OPTION_INVALID', 'The body must be a JSON object.')
+  throw optionInvalid('The body must be a JSON object.')
 }
 
 function editOf(given: unknown): Edit | undefined {
@@ -359,10 +355,7 @@ function editOf(given: unknown): Edit | undefined {
     // Each field was checked above.
     if ([method, path, body, bodyBase64].every(isText) && areFields) return given as Edit
   }
-  throw new TunnelError(
-    'OPTION_INVALID',
-    'edit has method, path, fields ([{ name, value }]), and body or bodyBase64.',
-  )
+  throw optionInvalid('edit has method, path, fields ([{ name, value }]), and body or bodyBase64.')
 }
 
 function json(value: unknown, status = 200): Response {

@@ -7,7 +7,6 @@ import type { TunnelKind } from '../../wire/tunnel-kind.ts'
 import type { Entry, Place } from './entry.ts'
 import { HttpFlow } from './http-flow.ts'
 import { RawFlow } from './raw-flow.ts'
-import { Sampler } from './sampler.ts'
 import type { ExchangeStore } from './store.ts'
 import { connectTapped } from './tap.ts'
 
@@ -71,7 +70,6 @@ export class Capture {
     return this.sampler.isSampling(performance.now())
   }
 
-  /** Reads all waiting bytes. */
   flush(): void {
     for (const flow of this.#unread) flow.read(Number.POSITIVE_INFINITY)
     this.#unread.clear()
@@ -147,5 +145,67 @@ export class Capture {
       if (this.isSampling) return this.#checkCalm()
       for (const flow of this.lent) flow.recall()
     }, CALM_CHECK_MS)
+  }
+}
+
+/**
+ * The time in milliseconds after the last excess request for which sampling continues, so that short breaks do not
+ * end it.
+ */
+const CALM_MS = 2_000
+
+/** Which requests are captured when there are more than a person reads. */
+export class Sampler {
+  readonly #rate: number
+  readonly #burst: number
+  #tokens: number
+  #filledAt: number
+  #lastExcessAt = Number.NEGATIVE_INFINITY
+  /** The number of requests in the second that began at `#secondAt`, captured or not. */
+  #seen = 0
+  #secondAt: number
+  /** The number of requests that were not captured. */
+  skipped = 0
+
+  /** Makes a sampler. `rate` is the number of requests per second after a burst; 0 for all. */
+  constructor(rate: number, burst: number, now: number) {
+    this.#rate = rate
+    this.#burst = burst
+    this.#tokens = burst
+    this.#filledAt = now
+    this.#secondAt = now
+  }
+
+  hasRoom(now: number): boolean {
+    if (this.#rate === 0) return true
+    this.#tokens = Math.min(this.#burst, this.#tokens + ((now - this.#filledAt) / 1_000) * this.#rate)
+    this.#filledAt = now
+    return this.#tokens >= 1
+  }
+
+  /** Called when a request begins. Returns whether it is captured. */
+  take(now: number): boolean {
+    this.saw(1, now)
+    if (this.hasRoom(now)) {
+      this.#tokens--
+      return true
+    }
+    this.skipped++
+    this.#lastExcessAt = now
+    return false
+  }
+
+  /** Counts requests, also those that the inspector cannot see. */
+  saw(count: number, now: number): void {
+    if (now - this.#secondAt >= 1_000) {
+      this.#secondAt = now
+      this.#seen = 0
+    }
+    this.#seen += count
+    if (this.isSampling(now) && this.#seen > this.#rate) this.#lastExcessAt = now
+  }
+
+  isSampling(now: number): boolean {
+    return now - this.#lastExcessAt < CALM_MS
   }
 }

@@ -57,14 +57,11 @@ export function contentOf(
 
 /** A body without its secrets. */
 export interface ShownContent extends Content {
-  /** Whether secrets are masked, in a body that is decoded then, or the body is left out. */
+  /** Whether secrets are masked or the body is left out. Masked bodies are decoded. */
   readonly hides: boolean
 }
 
-/**
- * The body as it may be shown. A body that may have secrets and cannot be decoded is left out, with a fault; otherwise it has them in its
- * coding.
- */
+/** Returns the body without its secrets. A body that may have secrets and cannot be decoded is empty, with a fault. */
 export function shownContent(
   entry: Entry,
   side: 'request' | 'response',
@@ -76,7 +73,7 @@ export function shownContent(
   if (reveals) return { ...content, hides: false }
   const head = side === 'request' ? entry.requestHead : entry.responseHead
   const type = headerOf(head, 'content-type')
-  // The rest of a body that ends early stays in its coding for a better decoder.
+  // Another decoder may read more of a body that ends early.
   const { bytes, fault = faultOf(bytes, type) } = decoded
     ? content
     : contentOf(entry, side, true, floorBytes, false)

@@ -4,7 +4,6 @@ import { mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync }
 import { tmpdir, userInfo } from 'node:os'
 import { isAbsolute, join } from 'node:path'
 
-/** A running inspector. */
 export interface Found {
   readonly pid: number
   readonly url: string

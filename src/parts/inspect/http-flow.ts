@@ -22,7 +22,6 @@ export class HttpFlow implements Flow {
   readonly #replayOf: number | undefined
   #queue: Piece[] = []
   #queuedBytes = 0
-  /** The reader. `undefined` while nothing is captured. */
   #reader: HttpReader | Http2Reader | undefined
   /** Whether the origin was the last to send, while nothing is captured, so that a request may come next. */
   #isAnswered = true

@@ -51,7 +51,6 @@ export class HttpReader {
     | undefined
   #events: EventsReader | undefined
   #shownAt = 0
-  /** The time of the bytes that are being read. */
   #now = 0
   /** Whether reading has ended: the next request is not captured, or the bytes are not HTTP. */
   isOver = false

@@ -42,7 +42,6 @@ export class Http2Reader {
   readonly #exchanges = new Map<number, Exchange>()
   readonly #decoders: readonly [FrameDecoder, FrameDecoder]
   #at = 0
-  /** Whether the bytes are not HTTP/2. */
   isOver = false
 
   constructor(room: Capture, place: Place) {

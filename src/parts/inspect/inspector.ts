@@ -21,7 +21,6 @@ import type { StoreFile } from './store-file.ts'
 import { partOf, rowOf } from './view.ts'
 import { Slices } from './wait.ts'
 
-/** A tunnel of the client, as the inspector needs it. */
 export interface Inspected {
   readonly kind: TunnelKind
   /** The name that was last granted; before that, the requested one. */
@@ -157,7 +156,6 @@ export class Inspector extends Events<{ closed: undefined; failed: TunnelError }
     return request => signed(verify.provider, request, { secret, now: Math.floor(Date.now() / 1_000) })
   }
 
-  /** Returns the webhook settings for this path. `undefined` for none. */
   #webhookAt(entry: Entry, path: string): VerifySettings | undefined {
     return this.#inspectedOf(entry)?.webhooks.find(one => one.matches(path))
   }

@@ -17,7 +17,6 @@ export interface JsonEntry {
 }
 
 export interface JsonFault {
-  /** The index of the character in the text. */
   readonly at: number
   /** The expected text there: a comma, a value, … */
   readonly expected: string

@@ -1,163 +1,89 @@
 // The OpenAPI document of the inspector's API, served at /api/v1/openapi.json. Its types are in exchange.ts.
 
-type Json = string | number | boolean | null | readonly Json[] | { readonly [key: string]: Json }
+import {
+  content,
+  count,
+  each,
+  flag,
+  type Json,
+  list,
+  oneOf,
+  record,
+  ref,
+  text,
+  time,
+} from '../../json-schema.ts'
 
-const text: Json = { type: 'string' }
-const count: Json = { type: 'integer', minimum: 0 }
-const flag: Json = { type: 'boolean' }
-const ref = (name: string): Json => ({ $ref: `#/components/schemas/${name}` })
-const list = (items: Json): Json => ({ type: 'array', items })
-const oneOf = (...values: string[]): Json => ({ type: 'string', enum: values })
-
-function record(properties: Readonly<Record<string, Json>>, ...optional: string[]): Json {
-  const required = Object.keys(properties).filter(name => !optional.includes(name))
-  return { type: 'object', properties, required }
-}
-
-const kept = { totalBytes: count, keptBytes: count }
+const number: Json = { type: 'number' }
+const kept = each(count, 'totalBytes keptBytes')
 const verdict = oneOf('same', 'fixed', 'regressed', 'different')
-const compared = (value: Json): Json => record({ a: value, b: value, isSame: flag })
+const compared = (value: Json): Json => record({ ...each(value, 'a b'), isSame: flag })
 
 const row: Readonly<Record<string, Json>> = {
   id: { type: 'string', pattern: '^[0-9]+$' },
   kind: oneOf('http', 'websocket', 'sse', 'tcp', 'tls', 'udp'),
   state: oneOf('open', 'done', 'failed'),
-  startedAt: { type: 'string', format: 'date-time' },
-  tunnel: text,
-  service: text,
-  method: text,
-  path: text,
-  host: text,
-  status: count,
-  reason: text,
-  code: text,
-  isRefused: flag,
-  isProbe: flag,
-  visitor: text,
-  requestBody: ref('Kept'),
-  responseBody: ref('Kept'),
-  type: text,
+  startedAt: time,
+  ...each(text, 'tunnel service method path host reason code? visitor? type replayOf? note event?'),
+  ...each(count, 'status bytesIn bytesOut'),
+  ...each(flag, 'isRefused isProbe isPinned isIncomplete'),
+  ...each(ref('Kept'), 'requestBody responseBody'),
   times: ref('Times'),
-  frames: record({ ...kept, total: count, kept: count }),
-  bytesIn: count,
-  bytesOut: count,
-  replayOf: text,
-  isPinned: flag,
-  note: text,
-  verified: ref('Verified'),
-  event: text,
-  isIncomplete: flag,
+  frames: record({ ...kept, ...each(count, 'total kept') }),
+  'verified?': ref('Verified'),
 }
-const optionalOfRow = ['code', 'visitor', 'replayOf', 'verified', 'event']
 
 const schemas: Readonly<Record<string, Json>> = {
   Kept: record(kept),
-  Field: record({ name: text, value: text, isSecret: flag }, 'isSecret'),
-  Body: record({ ...kept, isComplete: flag, type: text, encoding: text }),
-  Message: record({
-    head: text,
-    fields: list(ref('Field')),
-    body: ref('Body'),
-    trailers: list(ref('Field')),
+  Field: record({ ...each(text, 'name value'), 'isSecret?': flag }),
+  Body: record({ ...kept, isComplete: flag, ...each(text, 'type encoding') }),
+  Message: record({ head: text, ...each(list(ref('Field')), 'fields trailers'), body: ref('Body') }),
+  Times: record(each(number, 'requestMs? waitingMs? appMs? transferMs? totalMs?')),
+  Verified: record({
+    provider: oneOf('standard', 'stripe', 'github', 'slack', 'shopify'),
+    isValid: flag,
+    'reason?': text,
   }),
-  Times: record(
-    Object.fromEntries(
-      ['requestMs', 'waitingMs', 'appMs', 'transferMs', 'totalMs'].map(name => [name, { type: 'number' }]),
-    ),
-    'requestMs',
-    'waitingMs',
-    'appMs',
-    'transferMs',
-    'totalMs',
-  ),
-  Verified: record(
-    { provider: oneOf('standard', 'stripe', 'github', 'slack', 'shopify'), isValid: flag, reason: text },
-    'reason',
-  ),
-  ExchangeRow: record(row, ...optionalOfRow),
-  ExchangeDetail: record(
-    {
-      ...row,
-      request: ref('Message'),
-      interim: list(text),
-      response: ref('Message'),
-      websocket: record({ protocol: text, isCompressed: flag }),
-      explanation: text,
-      replayable: { description: 'true, or the code that says why not', type: ['boolean', 'string'] },
-    },
-    ...optionalOfRow,
-    'request',
-    'response',
-    'websocket',
-  ),
-  Frame: record(
-    {
-      ...kept,
-      index: count,
-      atMs: { type: 'number' },
-      from: oneOf('visitor', 'app'),
-      type: oneOf('text', 'binary', 'ping', 'pong', 'close', 'event'),
-      text,
-      base64: text,
-      closeCode: count,
-      isCompressed: flag,
-      event: text,
-      eventId: text,
-    },
-    'text',
-    'base64',
-    'closeCode',
-    'isCompressed',
-    'event',
-    'eventId',
-  ),
-  Session: record(
-    {
-      version: text,
-      startedAt: { type: 'string', format: 'date-time' },
-      tunnels: list(
-        record({ name: text, kind: oneOf('http', 'tcp', 'tls', 'udp'), url: text, service: text }),
-      ),
-      bounds: record({
-        memoryBytes: count,
-        maxBodyBytes: count,
-        maxExchanges: count,
-        maxFrames: count,
-        rate: count,
-      }),
-      used: record({ memoryBytes: count, exchanges: count, frames: count, pinned: count }),
-      dropped: record({ exchanges: count, bytes: count, unsampled: count }),
-      isSampling: flag,
-      store: text,
-    },
-    'store',
-  ),
-  Edit: record(
-    {
-      method: text,
-      path: text,
-      fields: list(record({ name: text, value: text })),
-      body: text,
-      bodyBase64: text,
-    },
-    'method',
-    'path',
-    'fields',
-    'body',
-    'bodyBase64',
-  ),
-  ReplayRequest: record(
-    { edit: ref('Edit'), times: { type: 'integer', minimum: 1, maximum: 100 }, resign: flag },
-    'edit',
-    'times',
-    'resign',
-  ),
+  ExchangeRow: record(row),
+  ExchangeDetail: record({
+    ...row,
+    ...each(ref('Message'), 'request? response?'),
+    interim: list(text),
+    'websocket?': record({ protocol: text, isCompressed: flag }),
+    explanation: text,
+    replayable: { description: 'true, or the code that says why not', type: ['boolean', 'string'] },
+  }),
+  Frame: record({
+    ...kept,
+    ...each(count, 'index closeCode?'),
+    atMs: number,
+    from: oneOf('visitor', 'app'),
+    type: oneOf('text', 'binary', 'ping', 'pong', 'close', 'event'),
+    ...each(text, 'text? base64? event? eventId?'),
+    'isCompressed?': flag,
+  }),
+  Session: record({
+    ...each(text, 'version store?'),
+    startedAt: time,
+    tunnels: list(record({ kind: oneOf('http', 'tcp', 'tls', 'udp'), ...each(text, 'name url service') })),
+    bounds: record(each(count, 'memoryBytes maxBodyBytes maxExchanges maxFrames rate')),
+    used: record(each(count, 'memoryBytes exchanges frames pinned')),
+    dropped: record(each(count, 'exchanges bytes unsampled')),
+    isSampling: flag,
+  }),
+  Edit: record({
+    ...each(text, 'method? path? body? bodyBase64?'),
+    'fields?': list(record(each(text, 'name value'))),
+  }),
+  ReplayRequest: record({
+    'edit?': ref('Edit'),
+    'times?': { type: 'integer', minimum: 1, maximum: 100 },
+    'resign?': flag,
+  }),
   ReplayResult: record({ replays: list(record({ exchange: ref('ExchangeRow'), verdict })) }),
   MessageDiff: record({
     first: compared(text),
-    fields: list(
-      record({ name: text, a: { type: ['string', 'null'] }, b: { type: ['string', 'null'] }, isSame: flag }),
-    ),
+    fields: list(record({ name: text, ...each({ type: ['string', 'null'] }, 'a b'), isSame: flag })),
     body: record({
       isSame: flag,
       kind: oneOf('text', 'json', 'binary', 'cut'),
@@ -165,19 +91,15 @@ const schemas: Readonly<Record<string, Json>> = {
     }),
   }),
   Diff: record({
-    a: ref('ExchangeRow'),
-    b: ref('ExchangeRow'),
+    ...each(ref('ExchangeRow'), 'a b'),
     verdict,
-    request: ref('MessageDiff'),
-    response: ref('MessageDiff'),
+    ...each(ref('MessageDiff'), 'request response'),
   }),
-  WaitRequest: record(
-    { filter: text, timeoutMs: { type: 'integer', minimum: 1, maximum: 600_000 }, after: text },
-    'filter',
-    'timeoutMs',
-    'after',
-  ),
-  Error: record({ error: record({ code: text, message: text }) }),
+  WaitRequest: record({
+    ...each(text, 'filter? after?'),
+    'timeoutMs?': { type: 'integer', minimum: 1, maximum: 600_000 },
+  }),
+  Error: record({ error: record(each(text, 'code message')) }),
 }
 
 const query = (name: string, schema: Json, description: string): Json => ({
@@ -190,16 +112,10 @@ const id: Json = { name: 'id', in: 'path', required: true, schema: text, descrip
 const reveal = query('reveal', oneOf('1'), 'Shows secrets; without it they are masked')
 const filter = query('filter', text, 'See docs/inspector.md; 400 OPTION_INVALID')
 
-const json = (schema: Json, description = 'It worked'): Json => ({
-  description,
-  content: { 'application/json': { schema } },
-})
-const failed: Json = {
-  description: 'It did not; see the code',
-  content: { 'application/json': { schema: ref('Error') } },
-}
+const json = (schema: Json, description = 'It worked'): Json => ({ description, content: content(schema) })
+const failed = json(ref('Error'), 'It did not; see the code')
 const body = (schema: Json, required = true): Json => ({
-  requestBody: { required, content: { 'application/json': { schema } } },
+  requestBody: { required, content: content(schema) },
 })
 
 interface Operation {
@@ -304,7 +220,7 @@ export const OPEN_API: Json = {
           query('text', text, 'Only those with this text; with it or `by` the newest, and how many match'),
           query('by', oneOf('visitor', 'app'), 'Only those that it sent'),
         ],
-        ok: json(record({ frames: list(ref('Frame')), total: count, matching: count }, 'matching')),
+        ok: json(record({ frames: list(ref('Frame')), ...each(count, 'total matching?') })),
       }),
     },
     '/exchanges/{id}/as/{format}': {

@@ -2,7 +2,7 @@
 
 import type { Watched } from '../../client/contracts/part.ts'
 import type { Exchange, SeenMessage, WaitOptions } from '../../client/contracts/watching.ts'
-import { TunnelError } from '../../errors.ts'
+import { optionInvalid, TunnelError } from '../../errors.ts'
 import { filterOf } from './api.ts'
 import { contentOf, textOfContent } from './content.ts'
 import type { Entry } from './entry.ts'
@@ -67,7 +67,7 @@ export async function waitFor(
   { timeout = DEFAULT_TIMEOUT_MS, fresh = false, signal }: WaitOptions = {},
 ): Promise<Exchange> {
   if (!(timeout >= 1 && timeout <= MAX_WAIT_MS))
-    throw new TunnelError('OPTION_INVALID', `timeout must be from 1 to ${MAX_WAIT_MS} ms, not ${timeout}.`)
+    throw optionInvalid(`timeout must be from 1 to ${MAX_WAIT_MS} ms, not ${timeout}.`)
   const filter = filterOf(text)
   const key = `${tunnel() ?? ''} ${text}`
   const takes = (entry: Entry) => {

@@ -1,7 +1,7 @@
 // Sends a captured request again, only to the origin that it went to. Redirects are responses like any other.
 
 import type { Origin } from '../../client/origins/origin.ts'
-import { TunnelError } from '../../errors.ts'
+import { optionInvalid, TunnelError } from '../../errors.ts'
 import { type Edit, MASK } from '../../exchange.ts'
 import { ascii, joined, latin1 } from '../../http/characters.ts'
 import { RequestHead, readWhole } from '../../http/head.ts'
@@ -74,8 +74,7 @@ export function replayBytes(entry: Entry, edit: Edit = {}, sign?: Signer): Uint8
     parsed.headerList().length === kept.length &&
     (edit.fields ?? []).every(({ name }) => !/[:\r\n]/.test(name))
   if (!isRequest)
-    throw new TunnelError(
-      'OPTION_INVALID',
+    throw optionInvalid(
       'The edited method, path and fields make no HTTP request. Fields need a Host, names without spaces and values without line ends.',
     )
   if (!hasTrailers) return joined([head, body])

@@ -1,7 +1,7 @@
 // The settings of the inspector, from its options.
 
 import type { InspectOptions } from '../../client/options.ts'
-import { TunnelError } from '../../errors.ts'
+import { optionInvalid } from '../../errors.ts'
 import type { Bounds } from '../../exchange.ts'
 
 /** The settings with all defaults. */
@@ -28,7 +28,7 @@ export function inspectSettings(option: boolean | InspectOptions | undefined): I
   const memoryBytes = whole('memory', given.memory ?? 33_554_432, MIN_MEMORY_BYTES)
   const maxBodyBytes = whole('maxBody', given.maxBody ?? 262_144, 1)
   if (maxBodyBytes * 2 > memoryBytes)
-    throw new TunnelError('OPTION_INVALID', 'inspect.maxBody may be at most half of inspect.memory.')
+    throw optionInvalid('inspect.maxBody may be at most half of inspect.memory.')
   const { port = { first: FIRST_PORT } } = given
   if (typeof port === 'number') whole('port', port, 0, 65_535)
   return {
@@ -51,5 +51,5 @@ export function secretsOf({ secrets = [] }: Pick<InspectOptions, 'secrets'>): Re
 function whole(name: string, value: number, least: number, most: number = Number.MAX_SAFE_INTEGER): number {
   if (Number.isSafeInteger(value) && value >= least && value <= most) return value
   const range = most === Number.MAX_SAFE_INTEGER ? `from ${least}` : `from ${least} to ${most}`
-  throw new TunnelError('OPTION_INVALID', `inspect.${name} must be a whole number ${range}, not ${value}.`)
+  throw optionInvalid(`inspect.${name} must be a whole number ${range}, not ${value}.`)
 }

@@ -2,7 +2,7 @@
 
 import { chmodSync, closeSync, mkdirSync, openSync } from 'node:fs'
 import { dirname } from 'node:path'
-import { TunnelError } from '../../errors.ts'
+import { messageOf, TunnelError } from '../../errors.ts'
 import { Entry, KeptBytes } from './entry.ts'
 import type { ExchangeStore } from './store.ts'
 
@@ -143,7 +143,6 @@ export class StoreFile {
     }
   }
 
-  /** Writes the collected changes. */
   close(): void {
     this.#write()
     this.#stop()
@@ -164,7 +163,7 @@ export class StoreFile {
 }
 
 function fault(path: string, cause: unknown): TunnelError {
-  const why = cause instanceof Error ? cause.message : String(cause)
+  const why = messageOf(cause)
   const isLocked = /locked|busy/i.test(why)
   const text = isLocked
     ? `${path} is in use by another session: give each a file of its own.`

@@ -18,7 +18,6 @@ export async function connectTapped(origin: Origin, handler: SocketHandler, flow
 }
 
 class TappedSocket implements Socket {
-  /** The handler for the origin's connection. */
   readonly handler: SocketHandler
   readonly #flow: Flow
   /** The socket, set before anything but events uses the connection. */

@@ -1,7 +1,7 @@
 // One client on the JSON wire: its names, its requests in progress, and whether it is alive.
 
 import { deferred } from '../../deferred.ts'
-import { ERRORS, type ErrorCode, TunnelError } from '../../errors.ts'
+import { ERRORS, type ErrorCode, errorOf, TunnelError } from '../../errors.ts'
 import { eventLoop } from '../../event-loop.ts'
 import { type ClientConnection, type ClientReports, NO_REPORTS } from '../../server/contracts/clients.ts'
 import type { ClientHost } from '../../server/contracts/wire.ts'
@@ -300,7 +300,7 @@ export class JsonConnection implements ClientConnection, Deadline {
   }
 
   #broke(cause: unknown): void {
-    this.#host.server.failed(cause instanceof Error ? cause : new Error(String(cause)))
+    this.#host.server.failed(errorOf(cause))
     this.close('INTERNAL')
   }
 

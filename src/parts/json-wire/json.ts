@@ -40,7 +40,6 @@ export interface JsonRequest {
   readonly isProbe?: true
 }
 
-/** The response of an origin. */
 export interface JsonAnswer {
   readonly status: number
   readonly headers: HeaderList

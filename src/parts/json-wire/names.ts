@@ -18,7 +18,6 @@ interface Registered {
 }
 
 export class JsonNames {
-  /** Whether a name was ever granted. */
   hasRegistered = false
   readonly #host: ClientHost
   readonly #owner: JsonConnection

@@ -120,21 +120,17 @@ export class JsonUpstream implements TunnelUpstream {
 }
 
 type Phase =
-  /** The request is arriving. */
   | 'collecting'
-  /** The request was sent. */
   | 'waiting'
   /** The response is being sent to the visitor. */
   | 'answering'
   | 'over'
 
 interface JsonExchangeOwner {
-  /** Whether it may keep the collected bytes. */
   hasRoom(): boolean
   ended(): void
 }
 
-/** A request on the JSON wire, and its response. */
 export class JsonExchange implements Exchange, Deadline {
   dueTick = 0
   readonly visitor: string

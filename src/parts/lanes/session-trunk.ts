@@ -1,7 +1,7 @@
 // The trunk of one session at the server: the link that its client opened for lanes, and when to ask for one.
 
 import { accelerator as ofProcess } from '../../accelerator/door.ts'
-import type { Accelerator, LaneEnd, LaneTerms, Trunk } from '../../accelerator.ts'
+import type { Accelerator, Lane, LaneEnd, LaneTerms, Trunk } from '../../accelerator.ts'
 import { eventLoop } from '../../event-loop.ts'
 import type { LaneEvents } from '../../server/contracts/lane.ts'
 import type { SessionLanes } from '../../server/contracts/laning.ts'
@@ -10,7 +10,6 @@ import type { Link } from '../../session/link.ts'
 import type { Session } from '../../session/session.ts'
 import type { Socket } from '../../socket.ts'
 import { encodeControl } from '../../wire/control.ts'
-import { StreamLane } from './stream-lane.ts'
 
 /** The pause in milliseconds before a client without a trunk is asked again; its thread takes about 50 ms to start. */
 const FIRST_PAUSE_MS = 100
@@ -77,5 +76,68 @@ export class SessionTrunk implements SessionLanes {
     this.#pauseMs = 0
     this.#notBefore = 0
     return true
+  }
+}
+
+export class StreamLane {
+  readonly #session: Session
+  readonly #opened: Pick<SessionTrunk, 'current'>
+  readonly #stream: LendableStream
+  readonly #left: (end: LaneEnd | undefined) => void
+  readonly #events: LaneEvents
+  #isStopped = false
+  #running: Lane | undefined
+
+  /** Makes a lane, as `SessionLanes.lend`. */
+  constructor(
+    session: Session,
+    opened: Pick<SessionTrunk, 'current'>,
+    stream: LendableStream,
+    visitor: Socket,
+    terms: LaneTerms,
+    events: LaneEvents,
+    left: (end: LaneEnd | undefined) => void,
+  ) {
+    this.#session = session
+    this.#opened = opened
+    this.#stream = stream
+    this.#events = events
+    this.#left = left
+    // Bytes that were read in this tick have arrived by then.
+    eventLoop.soon(() => {
+      if (!this.#isStopped && !stream.isClosed && events.isUndisturbed()) this.#begin(visitor, terms)
+      if (this.#running === undefined) this.#end(undefined)
+    })
+  }
+
+  stop(): void {
+    this.#isStopped = true
+    this.#running?.stop()
+  }
+
+  #begin(visitor: Socket, terms: LaneTerms): void {
+    const { link, trunk } = this.#opened.current ?? {}
+    const stream = this.#stream
+    if (link === undefined || trunk === undefined) return
+    const lane = trunk.nextLane()
+    this.#running = trunk.enter(visitor, lane, terms, {
+      exchanged: exchange => this.#events.exchanged(exchange),
+      logged: (lines, count) => this.#events.logged(lines, count),
+      over: end => {
+        stream.moved(end.sentBytes, end.receivedBytes)
+        this.#end(end)
+      },
+      more: bytes => stream.brought(bytes),
+      back: isTorn => stream.giveBack(isTorn),
+    })
+    if (this.#running === undefined) return
+    stream.lend()
+    this.#session.sendControl(encodeControl({ type: 'lane', stream: stream.id, link: link.number, lane }))
+    this.#events.began(this.#running)
+  }
+
+  #end(end: LaneEnd | undefined): void {
+    this.#left(end)
+    this.#events.ended(end)
   }
 }

@@ -10,7 +10,6 @@ import type { Bounds } from '../../server/settings/bounds.ts'
 const MAX_QUEUED_BYTES = 262_144
 
 export interface AnswerReader {
-  /** Called when there is room again. */
   drained(): void
   /** Called when the middleware does not want the rest. */
   cancelled(): void

@@ -3,7 +3,7 @@
 
 import { copyOf } from '../../bytes.ts'
 import { deferred } from '../../deferred.ts'
-import type { ErrorCode } from '../../errors.ts'
+import { type ErrorCode, errorOf } from '../../errors.ts'
 import { errorAnswer } from '../../http/error-answer.ts'
 import { CONNECTION_NAMES } from '../../http/field-names.ts'
 import type { Hop } from '../../http/forward.ts'
@@ -40,7 +40,6 @@ export class InnerVisit implements Visit {
   /** Whether the visitor's body has a length and was not changed, so that the app gets the length too. */
   readonly #keepsLength: boolean
   readonly #answer: InnerAnswer
-  /** The destination of the request. */
   #served: Served | undefined
   #exchange: Exchange | undefined
   #isOver = false
@@ -93,7 +92,6 @@ export class InnerVisit implements Visit {
     return this.#answer.upgrade
   }
 
-  /** Whether the app has the whole request. */
   get isRequestSent(): boolean {
     return this.#isRequestSent
   }
@@ -150,7 +148,7 @@ export class InnerVisit implements Visit {
       if (this.#isOver) return
       this.#over()
       exchange.abandoned()
-      this.#answer.fail(error instanceof Error ? error : new Error(String(error)))
+      this.#answer.fail(errorOf(error))
     }
   }
 

@@ -7,7 +7,7 @@
 
 import { copyOf } from '../../bytes.ts'
 import { deferred } from '../../deferred.ts'
-import type { ErrorCode } from '../../errors.ts'
+import { type ErrorCode, messageOf } from '../../errors.ts'
 import { sendAnswer, switchHeadOf } from '../../handler/answer.ts'
 import { RequestBody, requestOf } from '../../handler/request.ts'
 import { type BodyFramer, bodyOf } from '../../http/body.ts'
@@ -119,7 +119,6 @@ class WrappedExchange implements Exchange, Deadline {
     context.deadlines.watch(this)
   }
 
-  /** Starts the exchange. Returns `false` if it has failed. */
   start(): boolean {
     const visit = this.#visit
     const { head } = visit
@@ -293,7 +292,7 @@ class WrappedExchange implements Exchange, Deadline {
     inner?.abandon()
     if (code === 'PLUGIN_FAILED') {
       const running = this.#running
-      const detail = `The middleware "${running?.name ?? 'unknown'}" failed: ${cause instanceof Error ? cause.message : String(cause)}.`
+      const detail = `The middleware "${running?.name ?? 'unknown'}" failed: ${messageOf(cause)}.`
       this.#context.faults.report(running ?? this.#served.upstream, code, detail, cause)
     }
     this.#visit.fail(code)

@@ -31,19 +31,21 @@ export const installObservers: Install = server => {
       // A refused request without a tunnel goes to the observers of all tunnels.
       watch('', head, address)?.ended(ending)
     },
-    followRaw({ name, kind }, address) {
+    followRaw(visit) {
+      const { tunnel, address } = visit
+      const { name, kind } = tunnel
       const watched = observers.began(name, () => ({ kind, address, method: '', target: '', host: '' }))
       if (watched === undefined) return undefined
       return {
         sent: () => watched.sent(),
-        ended: ({ bytesIn, bytesOut, code, served }) =>
+        ended: ({ bytesIn, bytesOut, error }) =>
           watched.ended({
             status: 0,
             requestBytes: bytesIn,
             responseBytes: bytesOut,
-            code,
+            code: error,
             reason: undefined,
-            served,
+            served: visit.served,
           }),
       }
     },

@@ -4,6 +4,7 @@
 import type { LineObserver, Observer, Outcome, Seen } from '../../plugin.ts'
 import type { Ending, Follower } from '../../server/contracts/layer.ts'
 import type { Faults } from '../../server/contracts/part.ts'
+import { toHundredth } from '../../server/routing/exchanges.ts'
 import { pluginsFor } from '../../server/settings/plugins-for.ts'
 
 /** A pattern for `traceparent`, which goes into a header line. */
@@ -49,7 +50,6 @@ export class Observers {
     return new Watched(this, observers, { id: this.nextId(), tunnel, ...seen() })
   }
 
-  /** Returns an id for `served`. */
   nextId(): number {
     return Number(Atomics.add(this.ids, 0, 1n)) + 1
   }
@@ -86,7 +86,6 @@ export class Watched implements Follower {
   readonly #observers: readonly Observer[]
   readonly #seen: Seen
   readonly #beganAt: number = performance.now()
-  /** The time when the request was sent to the client. */
   #sentAt = 0
   #answeredAt = 0
 
@@ -114,7 +113,6 @@ export class Watched implements Follower {
     this.#sentAt = performance.now()
   }
 
-  /** Called with the head of the response. */
   answered(status: number): void {
     this.#answeredAt = performance.now()
     this.#all.tell(this.#observers, observer => observer.responded?.(this.#seen, status))
@@ -146,8 +144,4 @@ export class Watched implements Follower {
 
 function isLineObserver(observer: Observer): observer is LineObserver {
   return 'accessLines' in observer && (observer as LineObserver).accessLines.isOf(observer)
-}
-
-function toHundredth(ms: number): number {
-  return Math.round(ms * 100) / 100
 }

@@ -12,7 +12,6 @@ export interface SlotRule {
   readonly queueTimeoutMs: number
 }
 
-/** A request that takes a place. */
 export interface Holder extends Taker {
   readonly visitor: string
 }
@@ -23,7 +22,6 @@ type Called = (code: ErrorCode | undefined) => void
 export class Slots {
   readonly #rule: SlotRule
   readonly #queue: Waits<ErrorCode | undefined>
-  /** The requests with a place. */
   readonly #inside = new Takers()
   #taken = 0
   /** The number of free places that were not given away yet, while waiting requests are called one after the other. */
@@ -34,7 +32,6 @@ export class Slots {
     this.#queue = new Waits<ErrorCode | undefined>(deadlines, 'TUNNEL_BUSY')
   }
 
-  /** The number of waiting requests. */
   get queued(): number {
     return this.#queue.size
   }

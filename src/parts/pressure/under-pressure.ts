@@ -1,12 +1,11 @@
 // A request to a tunnel with an operator's rule: its place, its part in the breaker's count, and its time limit.
 
 import { ERRORS, type ErrorCode } from '../../errors.ts'
-import type { Clock } from '../../server/contracts/clock.ts'
+import type { Clock, Deadline } from '../../server/contracts/clock.ts'
 import { type Route, refusal } from '../../server/contracts/front.ts'
 import type { Ending, Follower, Router, TunnelRequest } from '../../server/contracts/layer.ts'
 import { isFailure } from '../../server/routing/reports.ts'
 import { networkOf } from '../../wire/ip-address.ts'
-import { AnswerDeadline } from './answer-deadline.ts'
 import type { Pressure } from './pressure.ts'
 import type { Holder } from './slots.ts'
 
@@ -126,4 +125,27 @@ export class UnderPressure implements Follower, Holder {
 function verdict(status: number, code: ErrorCode | undefined): boolean | undefined {
   const isVisitors = code !== undefined && ERRORS[code].fault === 'visitor'
   return status === 0 || isVisitors ? undefined : isFailure(status, code)
+}
+
+export class AnswerDeadline implements Deadline {
+  dueTick = 0
+  readonly #deadlines: Clock
+  readonly #over: () => void
+
+  /** Calls `over` after `ms`, unless it is stopped first. */
+  constructor(deadlines: Clock, ms: number, over: () => void) {
+    this.#deadlines = deadlines
+    this.#over = over
+    deadlines.watch(this)
+    deadlines.arm(this, ms)
+  }
+
+  expired(): void {
+    this.stop()
+    this.#over()
+  }
+
+  stop(): void {
+    this.#deadlines.forget(this)
+  }
 }

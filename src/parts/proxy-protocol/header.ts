@@ -3,7 +3,6 @@
 
 import { formatIp, parseIp } from '../../wire/ip-address.ts'
 import { type Endpoint, LOCAL, PROXY, type ProxiedRoute, V2_START } from '../../wire/proxy-protocol.ts'
-import { crc32c } from './crc32c.ts'
 
 export interface ProxyHeader {
   readonly version: 1 | 2
@@ -87,7 +86,6 @@ export class ProxyHeaderReader {
   }
 }
 
-/** A complete header, and its end. */
 interface Found {
   readonly header: ProxyHeader
   readonly end: number
@@ -199,4 +197,20 @@ function readExtras(header: Uint8Array, at: number): { isTls: boolean } | string
 
 function readU16(bytes: Uint8Array, at: number): number {
   return (bytes[at]! << 8) | bytes[at + 1]!
+}
+
+/** The polynomial 0x1edc6f41 with its bits reversed. */
+const POLYNOMIAL = 0x82f6_3b78
+
+const TABLE: Uint32Array = Uint32Array.from({ length: 256 }, (_, byte) => {
+  let rest = byte
+  for (let bit = 0; bit < 8; bit++) rest = rest & 1 ? (rest >>> 1) ^ POLYNOMIAL : rest >>> 1
+  return rest
+})
+
+/** Returns the checksum of all bytes, as an unsigned number of 32 bits. */
+export function crc32c(bytes: Uint8Array): number {
+  let rest = 0xffff_ffff
+  for (const byte of bytes) rest = (rest >>> 8) ^ TABLE[(rest ^ byte) & 0xff]!
+  return (rest ^ 0xffff_ffff) >>> 0
 }

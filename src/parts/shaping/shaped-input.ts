@@ -3,7 +3,6 @@
 
 import type { Shape, ShapedTurn } from './shaping.ts'
 
-/** The source of the bytes. */
 export interface ShapedSource {
   pause(): void
   resume(): void

@@ -3,7 +3,6 @@
 import { type Account, SendQueue, type Writing } from '../../bytes.ts'
 import type { Shape, ShapedTurn } from './shaping.ts'
 
-/** The destination of the bytes. */
 export interface ShapedTarget {
   /**
    * Takes all of bytes[start, end), and stores those for which the visitor has no room. Returns `false` to ask for no
@@ -44,7 +43,6 @@ export class ShapedOutput implements ShapedTurn, Writing {
     return count
   }
 
-  /** Called when the rate allows more bytes. */
   turn(): void {
     this.#isTurn = true
     this.#unsent.flush(this)

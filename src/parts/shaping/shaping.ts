@@ -3,6 +3,7 @@
 // A bucket is one direction of a tunnel, of a token, or of one address at a tunnel. Bytes wait for the bucket that
 // has least; one timer serves all buckets for which something waits.
 
+import { errorOf } from '../../errors.ts'
 import type { LayeredTunnel } from '../../server/contracts/layer.ts'
 import { pluginsFor } from '../../server/settings/plugins-for.ts'
 import type { TunnelRule } from '../../server/settings/tunnel-rule.ts'
@@ -82,7 +83,6 @@ export class Shape {
     return most
   }
 
-  /** Counts bytes that were already sent. */
   spend(bytes: number): void {
     for (const bucket of this.#buckets) bucket.spend(bytes)
   }
@@ -149,7 +149,7 @@ export class ShapingTimer {
       try {
         waiting.turn()
       } catch (cause) {
-        this.#failed(cause instanceof Error ? cause : new Error(String(cause)))
+        this.#failed(errorOf(cause))
       }
     }
     if (bucket.waiting.size === 0) this.#busy.delete(bucket)

@@ -1,6 +1,6 @@
 // The filter of the requests that an app gets: the inspector's grammar, with the keys that concern a request.
 
-import { TunnelError } from '../../errors.ts'
+import { optionInvalid, type TunnelError } from '../../errors.ts'
 import type { ExchangeRow } from '../../exchange.ts'
 import { isFilterFault, parseFilter } from '../../exchange-filter.ts'
 import { latin1 } from '../../http/characters.ts'
@@ -90,5 +90,5 @@ function rowOf(head: RequestHead, path: string): ExchangeRow {
 }
 
 function invalid(what: string): TunnelError {
-  return new TunnelError('OPTION_INVALID', `filter: ${what}.`)
+  return optionInvalid(`filter: ${what}.`)
 }

@@ -249,7 +249,6 @@ class JudgedConnection implements Socket, Portion {
     this.#refuse({ code: 'TUNNEL_BUSY', detail: 'Too many requests are kept until they are complete.' })
   }
 
-  /** Frees the stored bytes. */
   #forget(): void {
     this.#text = EMPTY
     this.#body = []
@@ -269,7 +268,6 @@ class JudgedConnection implements Socket, Portion {
     this.#keptBytes = 0
   }
 
-  /** Called when the request is complete: asks the judge. */
   #decide(): void {
     const { head } = this.#request
     const body = this.#keptBody()

@@ -1,6 +1,6 @@
 // The listening sockets that a server inherited, and the choice of a listener for each.
 
-import { TunnelError } from '../../errors.ts'
+import { optionInvalid } from '../../errors.ts'
 import { closeInherited, type InheritedSocket, inheritedSocket } from '../../sockets/inherited.ts'
 import type { Deadline, Deadlines } from '../limits/deadlines.ts'
 import type { ServerSettings } from '../settings/settings.ts'
@@ -56,10 +56,7 @@ export class Inheritance implements Deadline {
       this.#take(one)
       closeInherited(one)
       this.#context.failed(
-        new TunnelError(
-          'OPTION_INVALID',
-          `No listener of this server is for port ${one.port}. Pass one socket for each port.`,
-        ),
+        optionInvalid(`No listener of this server is for port ${one.port}. Pass one socket for each port.`),
       )
     }
     if (this.#left.length === 0) return

@@ -7,7 +7,7 @@ import type { Socket, SocketHandler } from '../../socket.ts'
 import type { Register, Wishes } from '../../wire/control.ts'
 import type { Arrival, Route } from '../contracts/front.ts'
 import type { LaneAsking, LaneClause } from '../contracts/laning.ts'
-import type { LayeredTunnel, NameRouter, Router } from '../contracts/layer.ts'
+import type { Ending, LayeredTunnel, NameRouter, Router, TunnelRequest } from '../contracts/layer.ts'
 import type {
   MissedRequest,
   Note,
@@ -19,6 +19,7 @@ import type {
   WrappedSocket,
 } from '../contracts/part.ts'
 import type { AdmittedVisitor, ListenerTerms, PartListener, Protocol } from '../contracts/protocol.ts'
+import type { RawVisit } from '../contracts/raw-visit.ts'
 import type { AppsTerms, StreamsApps } from '../contracts/streams-context.ts'
 import type { OpenTable } from '../contracts/tables.ts'
 import type { TunnelUpstream, Upstream } from '../contracts/upstream.ts'
@@ -132,7 +133,6 @@ export class Parts {
     }
   }
 
-  /** Makes connections to HTTP/2 apps. `undefined` if no part does. */
   get appsOf(): ((terms: AppsTerms) => StreamsApps) | undefined {
     return this.#all.find(({ appsOf }) => appsOf !== undefined)?.appsOf
   }
@@ -155,6 +155,10 @@ export class Parts {
     return recent
   }
 
+  ended(tunnel: LayeredTunnel, request: TunnelRequest, ending: Ending): void {
+    for (const part of this.#all) part.ended?.(tunnel, request, ending)
+  }
+
   missed(request: MissedRequest): void {
     for (const part of this.#all) part.missed?.(request)
   }
@@ -163,8 +167,8 @@ export class Parts {
     for (const part of this.#all) part.noted?.(note)
   }
 
-  followRaw(tunnel: LayeredTunnel, address: string): readonly RawFollower[] {
-    return this.#all.flatMap(part => part.followRaw?.(tunnel, address) ?? [])
+  followRaw(visit: RawVisit): readonly RawFollower[] {
+    return this.#all.flatMap(part => part.followRaw?.(visit) ?? [])
   }
 
   /** Wraps a socket, in the last part that wants to. */

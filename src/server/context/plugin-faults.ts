@@ -27,7 +27,6 @@ export class PluginFaults {
     this.#everyMs = everyMs
   }
 
-  /** Reports a fault of `plugin`. `text` is a sentence with the plugin's name and the error. */
   report(plugin: object, code: ErrorCode, text: string, cause: unknown): void {
     const key = this.#lasting.has(plugin) || this.#lasting.size < MAX_PLUGINS ? plugin : OTHERS
     const known = this.#lasting.get(key)

@@ -6,7 +6,6 @@ import type { BanList } from '../../operations.ts'
 import { Turns } from '../../session/turns.ts'
 import { Shares } from '../../shares.ts'
 import type { Arrival } from '../contracts/front.ts'
-import type { ServerEvents } from '../contracts/server-events.ts'
 import type { Servers } from '../contracts/servers.ts'
 import { Deadlines } from '../limits/deadlines.ts'
 import { Quotas } from '../limits/quotas.ts'
@@ -26,6 +25,7 @@ export class ServerContext {
   /** The settings. `reload()` replaces the whole object, so read it when you need it. */
   settings: ServerSettings
   state: ServerState = 'idle'
+  isHeard = false
   /** The Alt-Svc header line that names the UDP port for HTTP/3, with its CRLF. `undefined` if there is no HTTP/3. */
   altSvcLine: Uint8Array | undefined
   /** Whether each response is now the last on its connection, because the server accepts no more visitors. */
@@ -39,7 +39,6 @@ export class ServerContext {
   readonly tunnels: Tunnels = new Tunnels(() => this.limits, this.deadlines)
   /** The parts that the caller of the constructor installed. */
   readonly parts: Parts = new Parts()
-  /** The other servers of the cluster. `undefined` if the server is alone. */
   servers: Servers | undefined
   bans: BanList | undefined
   /** Sockets that another program opened for the server. `undefined` if there are none. */
@@ -120,7 +119,6 @@ export class ServerContext {
     return !destination.isBelow || tunnel.mayCertify(host, domains)
   }
 
-  /** Returns the owner of the tunnel of this host. `undefined` if there is none. */
   ownerOfHost(host: string): string | undefined {
     const destination = this.destinationOf(host)
     if (destination.kind !== 'tunnel') return undefined
@@ -183,4 +181,8 @@ export class ServerContext {
   somethingEnded(): void {
     this.whileDraining?.()
   }
+}
+
+export interface ServerEvents {
+  emit<Name extends keyof TunnelServerEvents>(event: Name, payload: TunnelServerEvents[Name]): void
 }

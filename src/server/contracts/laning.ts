@@ -1,5 +1,4 @@
-// Contract: lanes, which serve small requests of one visitor on a worker thread. Implementation: parts/lanes/.
-// Without that part: no-lanes.ts.
+// Contract: lanes, the quicker way for easy requests of one visitor. Implementation: parts/lanes/. Without it: NO_LANES of tunnels/tunnels.ts.
 
 import type {
   ExchangeCounts,

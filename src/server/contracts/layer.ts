@@ -65,6 +65,8 @@ export type OwnErrorPage = (code: ErrorCode) => Partial<ErrorAnswerOptions> | un
 export interface LayeredTunnel {
   readonly kind: GrantedKind
   readonly name: string
+  /** Whether hosts below its own are also its. */
+  readonly isWildcard: boolean
   /** The owner: the same text for all tunnels of one token, or of one address without a token. */
   readonly owner: string
   /** The quota owner; in a pool, that of the first client. All tunnels of one token or address have the same object. */
@@ -173,7 +175,7 @@ export interface Ending {
   /** The status that the visitor got; 0 if it got none. */
   readonly status: number
   readonly code: ErrorCode | undefined
-  /** More about the reason than the code says, for logs. */
+  /** The details of the reason that the code does not have: what a guard says, or what was wrong with the app's response. */
   readonly reason: string | undefined
   readonly requestBytes: number
   readonly responseBytes: number

@@ -15,14 +15,14 @@ import type { Rule } from '../settings/policy.ts'
 import type { ServerSettings } from '../settings/settings.ts'
 import type { Counters, ServerStats } from '../settings/stats.ts'
 import type { Connecting, Tunnel, TunnelRegistry } from '../tunnels/tunnel.ts'
-import type { ClientConnection } from './clients.ts'
+import type { ClientConnection, RawEnd } from './clients.ts'
 import type { Clock } from './clock.ts'
 import type { Arrival, RequestRouter, Route } from './front.ts'
 import type { Guarding } from './guarding.ts'
 import type { LaneAsking, LaneClause, Laning } from './laning.ts'
-import type { Ending, Layer, LayeredTunnel, NameLayer, ServedBy } from './layer.ts'
+import type { Ending, Layer, LayeredTunnel, NameLayer, TunnelRequest } from './layer.ts'
 import type { AdmittedVisitor, Entrance, ListenerTerms, PartListener, Protocol } from './protocol.ts'
-import type { RawWish } from './raw-visit.ts'
+import type { RawVisit, RawWish } from './raw-visit.ts'
 import type { RawTaker, Servers } from './servers.ts'
 import type { AppsTerms, StreamsApps } from './streams-context.ts'
 import type { OpenTable } from './tables.ts'
@@ -45,6 +45,8 @@ export interface PartServer {
   readonly faults: Faults
   readonly isSecure: boolean
   readonly isRunning: boolean
+  /** Whether the program listens for `request` or `requests`. */
+  readonly isHeard: boolean
   /** The combined members of all parts, as in `Part`. */
   readonly parts: {
     noted(note: Note): void
@@ -171,12 +173,14 @@ export interface Part {
    * measured.
    */
   recent?(): RecentRow | undefined
+  /** A request to a tunnel is over. Called while `isHeard` only: a follower learns it at any time, and costs an object. */
+  ended?(tunnel: LayeredTunnel, request: TunnelRequest, ending: Ending): void
   /** Called after a request that belonged to no tunnel and failed with a code. */
   missed?(request: MissedRequest): void
   /** Called for an event without a request. */
   noted?(note: Note): void
   /** Called for a new raw visitor. Returns a follower for its events, or `undefined`. */
-  followRaw?(tunnel: LayeredTunnel, address: string): RawFollower | undefined
+  followRaw?(visit: RawVisit): RawFollower | undefined
   /** Puts this part in front of a raw visitor's connection. `undefined`: leaves it unchanged. */
   wrap?(socket: Socket, tunnel: LayeredTunnel, address: string): WrappedSocket | undefined
   /**
@@ -246,12 +250,7 @@ export type Note =
 /** The events of a raw visitor, as those of `Follower` for a request. */
 export interface RawFollower {
   sent?(): void
-  ended?(end: {
-    readonly bytesIn: number
-    readonly bytesOut: number
-    readonly code: ErrorCode | undefined
-    readonly served: ServedBy
-  }): void
+  ended?(end: RawEnd): void
 }
 
 export interface WrappedSocket {

@@ -57,7 +57,6 @@ export class HelloConnection implements SocketHandler, Socket, Deadline, Waiting
   readonly #socket: Socket
   readonly #host: HelloHost
   #reader: ClientHelloReader | undefined = new ClientHelloReader()
-  /** The bytes that the hello reader has seen. */
   readonly #held: ByteBuffer = new ByteBuffer()
   /** The bytes that wait until the connection has its turn to read. */
   readonly #unread: ByteBuffer = new ByteBuffer()

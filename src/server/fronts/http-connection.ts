@@ -74,7 +74,6 @@ export class HttpConnection
   readonly #logins: ConnectionLogins = new ConnectionLogins()
   #phase: Phase = 'head'
   #takeover: SocketHandler | undefined
-  /** Whether the connection has had a request. */
   #hasAsked = false
   /** The shortcut for small requests, made after the first one. */
   #lane: VisitorShortcut<RoutedRequest> | undefined

@@ -90,12 +90,10 @@ export class HttpInput implements Waiting {
 
   // ── What waits ─────────────────────────────────────────────────────────────────────────────────────────────
 
-  /** Whether no bytes wait. */
   get isEmpty(): boolean {
     return this.buffer.isEmpty
   }
 
-  /** Whether the connection waits for its turn. */
   get isQueued(): boolean {
     return this.#isQueued
   }
@@ -125,7 +123,6 @@ export class HttpInput implements Waiting {
     return heldInput.isTooMuch(this.buffer.arrayBytes, limits.maxAllInputBytes)
   }
 
-  /** Drops the bytes that wait. */
   clear(): void {
     this.buffer.clear()
   }
@@ -167,7 +164,6 @@ export class HttpInput implements Waiting {
     return this.#droppedBytes > mostBytes
   }
 
-  /** Called when the connection is gone. */
   close(): void {
     this.#share.turns.forget(this)
     this.buffer.clear()
@@ -221,7 +217,6 @@ export class HttpInput implements Waiting {
     if (this.buffer.length > this.#share.limits.maxPipelinedBytes) this.pause()
   }
 
-  /** Queues bytes that wait for their turn. */
   #queue(bytes: Uint8Array, at: number, arrayBytes: number): void {
     this.#isQueued = true
     if (!this.#isPaused) this.#socket.pause()

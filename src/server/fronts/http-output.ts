@@ -22,7 +22,6 @@ export class HttpOutput implements Movement {
   readonly #progress: Progress
   /** The transfer by the kernel that moves bytes of the response, if there is one. */
   #splice: Splice | undefined
-  /** The number of bytes given to `write`. */
   #writtenBytes = 0
   /** The time in milliseconds for which the origin may send nothing; 0: without limit. */
   #responseTimeoutMs = 0
@@ -75,7 +74,6 @@ export class HttpOutput implements Movement {
     if (this.#unsent.isEmpty) this.#socket.end()
   }
 
-  /** Whether no bytes wait for the kernel. */
   get isEmpty(): boolean {
     return this.#unsent.isEmpty
   }
@@ -102,7 +100,6 @@ export class HttpOutput implements Movement {
     this.#watch()
   }
 
-  /** Called when the connection is gone. */
   close(): void {
     this.#unsent.clear()
     this.#progress.stop()

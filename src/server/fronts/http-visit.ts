@@ -45,16 +45,13 @@ export class HttpVisit implements Visit, Arrival, ChannelVisit {
   reason: string | undefined
   readonly #channel: ShortcutChannel
   readonly #router: VisitorRouter
-  /** The request in progress. `undefined` between requests. */
   #request: RoutedRequest | undefined
   #exchange: Exchange | undefined
-  /** The destination of the request. */
   #served: Served | undefined
   /** Ends the wait of a request. */
   #stopHolding: (() => void) | undefined
   /** Whether the response allows another request on the connection. */
   #keepsAlive = false
-  /** The valve that delays the bytes of this visit, if there is one. */
   #valve: Valve | undefined
 
   constructor(head: RequestHead, channel: ShortcutChannel, router: VisitorRouter) {
@@ -65,7 +62,6 @@ export class HttpVisit implements Visit, Arrival, ChannelVisit {
 
   // ── From the front ─────────────────────────────────────────────────────────────────────────────────────────
 
-  /** Called when the head of the request is complete. */
   begin(): void {
     this.isRequestComplete = false
     this.responseBytes = 0
@@ -112,7 +108,6 @@ export class HttpVisit implements Visit, Arrival, ChannelVisit {
     return this.isRequestComplete || this.#stopHolding !== undefined
   }
 
-  /** Called when `write` may be called again. */
   drained(): void {
     if (this.#valve === undefined) this.#exchange?.drained()
     else this.#valve.drained()
@@ -141,12 +136,10 @@ export class HttpVisit implements Visit, Arrival, ChannelVisit {
     this.#refuse(code)
   }
 
-  /** Called before the connection is cut for the reason `code`. */
   cutOff(code: ErrorCode): void {
     this.#finish(code)
   }
 
-  /** Called when the visitor has left. */
   abandon(): void {
     this.#stopHolding?.()
     this.#stopHolding = undefined
@@ -306,7 +299,6 @@ export class HttpVisit implements Visit, Arrival, ChannelVisit {
     return this.#request?.originTimeoutMs
   }
 
-  /** The number of request bytes, for the statistics of the server. */
   get requestBytes(): number {
     return this.#channel.request.requestBytes
   }
@@ -391,7 +383,6 @@ export class HttpVisit implements Visit, Arrival, ChannelVisit {
     return this.#valve ?? this.#channel.input
   }
 
-  /** Responds with the page of `code`. */
   #refuse(code: ErrorCode): void {
     const { head } = this
     // After a request to switch protocols, the connection carries no further request.

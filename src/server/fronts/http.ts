@@ -81,7 +81,6 @@ export class HttpFront implements HttpShare {
     return this.context.isShut
   }
 
-  /** Makes the lane shortcut for a connection. `undefined` if the server has no lanes. */
   laneFor(site: LaneSite<RoutedRequest>): VisitorShortcut<RoutedRequest> | undefined {
     return this.context.tunnels.lanes.forVisitor(site)
   }

@@ -164,7 +164,6 @@ export class RawVisitor implements RawVisit, Asking, Taker {
     if (this.#passes.length > 0) this.#keepOpen()
   }
 
-  /** Allows guards to cut the connection from now on. */
   #keepOpen(): void {
     const { guards } = this.tunnel.tunnels
     try {

@@ -1,5 +1,5 @@
-// The accounting of raw visitors on every kind of connection: counts them, and reports them to the server's listeners
-// and to clients.
+// The books of raw visitors, whatever carries their bytes: counts them, and reports them to their
+// clients.
 
 import type { ErrorCode } from '../../errors.ts'
 import type { Socket, SocketHandler } from '../../socket.ts'
@@ -9,7 +9,6 @@ import type { RawFollower, WrappedSocket } from '../contracts/part.ts'
 import { type RawVisit, type RawWay, type RawWish, UNHEARD } from '../contracts/raw-visit.ts'
 import type { RawTaken, RawTaker } from '../contracts/servers.ts'
 import { msSince } from '../routing/exchanges.ts'
-import type { Member } from '../tunnels/member.ts'
 import type { Tunnel } from '../tunnels/tunnel.ts'
 import { RawVisitors } from './raw-visitors.ts'
 
@@ -20,12 +19,10 @@ import { RawVisitors } from './raw-visitors.ts'
 const KEEP_ALIVE_MS = 60_000
 
 interface Entry {
-  readonly id: number
   /** The client that gets reports about the visitor, and the visitor's number in them. */
   client: ClientConnection | undefined
   report: number
-  served: Member['served']
-  readonly followers: readonly RawFollower[]
+  followers: readonly RawFollower[]
 }
 
 /** Counts visits: each one begins and ends once; in between it is opened, unless it waits without success. */
@@ -33,14 +30,12 @@ export class RawVisits implements RawTaker {
   readonly context: ServerContext
   readonly #open = new Map<RawVisit, Entry>()
   readonly #visitors = new WeakMap<Tunnel, RawVisitors>()
-  #lastId = 0
   #passing = 0
 
   constructor(context: ServerContext) {
     this.context = context
   }
 
-  /** Wraps a socket, as `Part.wrap`. */
   wrap(socket: Socket, tunnel: Tunnel, address: string): WrappedSocket | undefined {
     return this.context.parts.wrap(socket, tunnel, address)
   }
@@ -93,20 +88,17 @@ export class RawVisits implements RawTaker {
 
   /** Called when the visitor has arrived. Its client may be away. */
   began(visit: RawVisit): void {
-    const id = ++this.#lastId
-    const followers = this.context.parts.followRaw(visit.tunnel, visit.address)
-    this.#open.set(visit, { id, client: undefined, report: 0, served: {}, followers })
     this.context.counters.rawVisitors++
-    this.context.emit('visitorConnected', { id, ...facts(visit) })
+    const entry: Entry = { client: undefined, report: 0, followers: [] }
+    this.#open.set(visit, entry)
+    entry.followers = this.context.parts.followRaw(visit)
   }
 
-  /** Called when the visitor was sent to the origin. */
   opened(visit: RawVisit): void {
     const entry = this.#open.get(visit)
     const { client } = visit
     if (entry === undefined || client === undefined) return
     entry.client = client
-    entry.served = visit.served
     for (const follower of entry.followers) follower.sent?.()
     entry.report = client.reports.rawBegan(visit.tunnel, visit.source)
   }
@@ -123,13 +115,7 @@ export class RawVisits implements RawTaker {
     const durationMs = msSince(startedAt)
     const end = { durationMs, bytesIn, bytesOut, ...(code !== undefined && { error: code }) }
     entry.client?.reports.rawEnded(tunnel, entry.report, end)
-    const { served } = entry
-    for (const follower of entry.followers) follower.ended?.({ bytesIn, bytesOut, code, served })
-    this.context.emit('visitorDisconnected', { id: entry.id, ...facts(visit), ...end })
+    for (const follower of entry.followers) follower.ended?.(end)
     if (this.isIdle) this.context.somethingEnded()
   }
-}
-
-function facts({ tunnel, source }: RawVisit) {
-  return { tunnel: tunnel.name, remoteAddress: source.address, remotePort: source.port }
 }

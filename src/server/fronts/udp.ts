@@ -74,7 +74,6 @@ class UdpPort implements OpenPort {
   readonly #passed = new Set<Join>()
   /** The flows without a reply from the origin, the oldest first. */
   readonly #unanswered = new Set<VisitorFlow>()
-  /** The places of all flows, by visitor. */
   readonly #takers = new Takers()
   /** The visitors, by address and port, for whom a guard or the directory is being asked. */
   readonly #judged = new Set<string>()
@@ -260,7 +259,6 @@ class UdpPort implements OpenPort {
     }
   }
 
-  /** Counts a flow. */
   #began(owner: string): void {
     this.#context.flows.take(owner, '', 1, Number.POSITIVE_INFINITY)
   }
@@ -353,7 +351,6 @@ class UdpPort implements OpenPort {
 
   // ── How many ───────────────────────────────────────────────────────────────────────────────────────────────
 
-  /** Counts dropped datagrams of visitors. */
   #dropped(count: number): void {
     const tunnel = this.#tunnel
     if (tunnel !== undefined) tunnel.droppedDatagrams += count

@@ -102,7 +102,6 @@ export class Admission implements Deadline {
     for (const spare of this.#spares.splice(0)) closeSync(spare)
   }
 
-  /** The number of visitors' connections now. */
   get count(): number {
     return this.#connections.size
   }

@@ -45,7 +45,6 @@ export class ConnectionLogins {
     this.#kept.delete(one)
   }
 
-  /** Called when the visitor is gone. */
   close(): void {
     this.#isClosed = true
     for (const one of [...this.#kept]) one.leave()

@@ -1,6 +1,7 @@
 // Timeouts by the thousand: one timer checks them all, so that setting one is an assignment. `Progress` is a timeout
 // that each moved byte extends; the idle timer limits the waits of a visitor's connection.
 
+import { errorOf } from '../../errors.ts'
 import type { Clock, Deadline } from '../contracts/clock.ts'
 import type { Bounds } from '../settings/bounds.ts'
 
@@ -61,7 +62,7 @@ export class Deadlines implements Clock {
       try {
         deadline.expired()
       } catch (error) {
-        this.#failed(error instanceof Error ? error : new Error(String(error)))
+        this.#failed(errorOf(error))
       }
     }
   }
@@ -164,7 +165,6 @@ export class IdleTime implements Deadline {
     this.#context.deadlines.arm(this, ms)
   }
 
-  /** Ends the wait. */
   stop(): void {
     this.#context.deadlines.disarm(this)
   }
@@ -183,7 +183,6 @@ export class IdleTime implements Deadline {
     return this.#context.deadlines.tick - this.#sinceTick >= TICKS_PER_SECOND
   }
 
-  /** Called when the connection is gone. */
   close(): void {
     this.#context.deadlines.forget(this)
   }

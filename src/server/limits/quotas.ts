@@ -4,10 +4,11 @@
 // An owner is a token. On a server without tokens it is an address, because there a client may make up any token.
 
 import type { Account } from '../../bytes.ts'
+import { type Allowance, Gcra, rateLimited } from '../../gcra.ts'
+import type { Allotment, Guard, Refusal } from '../../plugin.ts'
 import { networkOf } from '../../wire/ip-address.ts'
 import type { Bounds } from '../settings/bounds.ts'
 import type { Rule } from '../settings/policy.ts'
-import { TokenRate } from './token-rate.ts'
 
 /** The kinds of things that are counted. */
 export type Held = 'tunnels' | 'ports' | 'hosts' | 'clients' | 'links' | 'streams' | 'bytes'
@@ -203,7 +204,6 @@ export class Quotas {
   /** The number of owners with bytes that wait for their readers. */
   #waitingCount = 0
 
-  /** Makes the quotas. `limits` returns the current limits. */
   constructor(limits: () => Bounds) {
     this.#limits = limits
   }
@@ -263,5 +263,31 @@ export class Quotas {
   #sweep(): void {
     for (const [key, holder] of this.#byKey) if (holder.isEmpty) this.#byKey.delete(key)
     this.#sweepAt = Math.max(FIRST_SWEEP, 2 * this.#byKey.size)
+  }
+}
+
+/** How many requests all visitors of one token's tunnels may send. */
+export class TokenRate implements Guard {
+  readonly name = 'token'
+  readonly rate: Allowance
+  readonly #gcra: Gcra
+
+  constructor(rate: Allowance) {
+    this.rate = rate
+    this.#gcra = new Gcra(rate, 1)
+  }
+
+  admit(): Refusal | undefined {
+    const waitMs = this.#gcra.take('', performance.now())
+    return waitMs === 0 ? undefined : rateLimited(this.rate, waitMs, 'token')
+  }
+
+  allot(): Allotment | undefined {
+    return this.#gcra.allot('', performance.now())
+  }
+
+  /** Whether these are the same limits, so that the counter can stay. */
+  isOf({ limit, windowMs }: Allowance): boolean {
+    return limit === this.rate.limit && windowMs === this.rate.windowMs
   }
 }

@@ -1,6 +1,6 @@
 // Checks the tokens that clients show, and delays addresses whose tokens are refused repeatedly.
 
-import type { ErrorCode } from '../../errors.ts'
+import { type ErrorCode, errorOf } from '../../errors.ts'
 import type { Scheduler } from '../../session/scheduler.ts'
 import type { TokenFault } from '../../tokens.ts'
 import { networkOf } from '../../wire/ip-address.ts'
@@ -141,7 +141,7 @@ export class TokenThrottle {
   }
 
   #failed(cause: unknown): void {
-    this.#host.failed(cause instanceof Error ? cause : new Error(String(cause)))
+    this.#host.failed(errorOf(cause))
   }
 
   #left(network: string): void {

@@ -1,7 +1,7 @@
 // The ports of a server, and the certificates that they use.
 
 import { isIP } from 'node:net'
-import { TunnelError } from '../../errors.ts'
+import { optionInvalid, TunnelError } from '../../errors.ts'
 import type { Socket, SocketHandler } from '../../socket.ts'
 import type { Listening, ServerTls } from '../../sockets/bun.ts'
 import type { InheritedSocket } from '../../sockets/inherited.ts'
@@ -28,7 +28,6 @@ export class Listeners {
   readonly #context: ServerContext
   readonly #admission: Admission
   readonly #httpFront: HttpFront
-  /** The front of `httpPort`. */
   readonly #redirects: HttpFront
   readonly #tlsFront: TlsFront
   #main: Listening | undefined
@@ -61,13 +60,11 @@ export class Listeners {
     return this.#main?.port ?? this.#context.settings.port
   }
 
-  /** The port of TLS tunnels. `undefined` if there is none. */
   get tlsPort(): number | undefined {
     const { tlsPort, sharesTlsPort } = this.#context.settings
     return this.#tls?.port ?? (sharesTlsPort ? this.port : tlsPort)
   }
 
-  /** The port of redirects. `undefined` if there is none. */
   get httpPort(): number | undefined {
     return this.#http?.port ?? this.#context.settings.httpPort
   }
@@ -256,7 +253,6 @@ export class Listeners {
     )
   }
 
-  /** Takes the sockets that another program opened. */
   async #inherit({ inherited }: ServerSettings): Promise<void> {
     if (inherited.length === 0) return
     const { Inheritance } = await import('../context/inheritance.ts')
@@ -399,7 +395,7 @@ async function secured<Result>(
     return await make()
   } catch (cause) {
     if (cause instanceof TunnelError) throw cause
-    if (isAboutCiphers(cause)) throw new TunnelError('OPTION_INVALID', CIPHERS_INVALID, { cause })
+    if (isAboutCiphers(cause)) throw optionInvalid(CIPHERS_INVALID, { cause })
     throw new TunnelError('TLS_INVALID', pairFault(cert, key), { cause })
   }
 }
@@ -422,15 +418,15 @@ function listenError(
   }
   if (code === 'EACCES') {
     const text = `This user may not listen on port ${port}. ${lowPortAdvice(process.execPath)}`
-    return new TunnelError('OPTION_INVALID', text, { cause })
+    return optionInvalid(text, { cause })
   }
-  if (isAboutCiphers(cause)) return new TunnelError('OPTION_INVALID', CIPHERS_INVALID, { cause })
+  if (isAboutCiphers(cause)) return optionInvalid(CIPHERS_INVALID, { cause })
   if (/TLS|SSL|PEM|KEY|CERT|BoringSSL/i.test(`${code} ${String(cause)}`))
     return new TunnelError('TLS_INVALID', certificate && pairFault(certificate.cert, certificate.key), {
       cause,
     })
   const text = `Cannot listen on ${hostname}:${port}: ${whyNotThere(code, hostname)}. Give an address of this machine, or 0.0.0.0 for all.`
-  return new TunnelError('OPTION_INVALID', text, { cause })
+  return optionInvalid(text, { cause })
 }
 
 /** Returns why an address cannot be listened on; Bun 1.4.5 gives no code for an unknown name. */

@@ -17,7 +17,6 @@ export class Redirects implements VisitorRouter, Upstream {
   readonly #books: RequestHost
   readonly #httpsPort: () => number
 
-  /** Makes the front. `httpsPort` returns the port of the server. */
   constructor(context: ServerContext, books: RequestHost, httpsPort: () => number) {
     this.#context = context
     this.#books = books

@@ -188,7 +188,6 @@ export class ControlHost {
     return this.#context.parts.adopt !== undefined
   }
 
-  /** Makes the socket a client's control connection. */
   adopt(socket: Socket, applicant: Applicant, rule: Rule): SocketHandler {
     return this.#clients.adopt(socket, applicant, rule)
   }

@@ -18,7 +18,6 @@ export interface LinkBudget {
 
 const UNBOUNDED: LinkBudget = { hasRoom: () => true, opened() {}, closed() {} }
 
-/** Finds the session for a new link. */
 export class LinkRegistry {
   readonly #byHash = new Map<string, SessionLinks>()
 
@@ -55,7 +54,6 @@ export class SessionLinks {
     this.#closed = closed
   }
 
-  /** The number of open links, confirmed or not. */
   get count(): number {
     return this.#count
   }

@@ -1,7 +1,7 @@
 // One client on the streams wire: its session, its tunnels, and the reports that it wants.
 
 import { deferred } from '../../deferred.ts'
-import type { ErrorCode, TunnelError } from '../../errors.ts'
+import { type ErrorCode, errorOf, type TunnelError } from '../../errors.ts'
 import { eventLoop } from '../../event-loop.ts'
 import type { Carrier, CarrierHandler } from '../../session/carrier.ts'
 import { Session } from '../../session/session.ts'
@@ -39,7 +39,6 @@ export class StreamsConnection implements TunnelsOwner {
   readonly connectedAtMs: number = Date.now()
   dueTick = 0
   readonly #host: StreamsHost
-  /** The rule of the token that the connection showed. */
   #rule: Rule
   /** The connection's share of its owner's quota, such as bytes that wait for the client. */
   readonly use: ClientUse
@@ -218,7 +217,7 @@ export class StreamsConnection implements TunnelsOwner {
   }
 
   broke(cause: unknown): void {
-    this.#host.server.failed(cause instanceof Error ? cause : new Error(String(cause)))
+    this.#host.server.failed(errorOf(cause))
     this.close('INTERNAL')
   }
 

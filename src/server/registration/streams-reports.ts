@@ -65,7 +65,6 @@ export class StreamsReports implements ClientReports {
     this.#reports.flush()
   }
 
-  /** Called when the client is gone. */
   close(): void {
     this.#server.deadlines.forget(this.#reports)
     this.#numbers.clear()

@@ -36,7 +36,6 @@ export interface StreamsHost extends ClientHost {
 
 export interface TunnelsOwner extends ClientConnection, Deadline {
   readonly isClosed: boolean
-  /** The rule of the token that the connection showed. */
   readonly rule: Rule
   readonly reports: StreamsReports
   /** The secret of the client's links. `undefined` if it may have none. */
@@ -51,7 +50,6 @@ interface Held {
   readonly upstream: TunnelUpstream
   /** The rule of the token when the tunnel was granted. */
   rule: Rule
-  /** The URL that the client was sent. */
   url: string
 }
 

@@ -1,6 +1,5 @@
-// The accounting of HTTP exchanges: counts them, and reports each one to its client and to the server's listeners.
+// The books of HTTP exchanges: counts them, and reports each one to its client.
 
-import type { ExchangeCounts } from '../../accelerator.ts'
 import { ERRORS, type ErrorCode } from '../../errors.ts'
 import { shownTarget } from '../../guard.ts'
 import type { RequestHead } from '../../http/head.ts'
@@ -8,44 +7,21 @@ import type { ServerContext } from '../context/server-context.ts'
 import type { Asked, ClientReports } from '../contracts/clients.ts'
 import type { Result } from '../contracts/front.ts'
 import type { CopyEnd } from '../contracts/layer.ts'
-import type { TunnelServerEvents } from '../settings/options.ts'
 import type { Member } from '../tunnels/member.ts'
 import type { Tunnel } from '../tunnels/tunnel.ts'
-import { isFailure, Reports } from './reports.ts'
 
-type RequestEvent = TunnelServerEvents['request']
-type Outcome = Pick<RequestEvent, 'status' | 'durationMs' | 'bytes'>
-
+/** The counts of all requests of a server. */
 export class Exchanges {
   readonly #context: ServerContext
-  readonly #reports: Reports
-  /** Whether the server has listeners for requests. */
-  isHeard = false
   /** The number of requests in progress, including those to the control host, without those in lanes. */
   #count = 0
 
   constructor(context: ServerContext) {
     this.#context = context
-    this.#reports = new Reports(
-      context.deadlines,
-      () => context.settings.reportRate,
-      ({ requests, errors, bytes }) => context.emit('requests', { requests, errors, bytes }),
-    )
-    context.deadlines.watch(this.#reports)
-  }
-
-  /** Sends the remaining reports, because the server stops. */
-  flush(): void {
-    this.#reports.flush()
   }
 
   get isIdle(): boolean {
     return this.#count === 0 && this.#context.tunnels.lanes.count === 0
-  }
-
-  /** The number of requests per second that the server's listeners want reported one by one. */
-  get reportRate(): number {
-    return this.isHeard ? this.#reports.rate || Number.POSITIVE_INFINITY : 0
   }
 
   /** Counts a request, before its destination is known. */
@@ -65,7 +41,7 @@ export class Exchanges {
     this.#context.counters.pending--
   }
 
-  /** Counts the end of a request. `tunnel` is its destination, if it had one. */
+  /** Counts the end of a request; `tunnel` is its destination, if it had one. */
   ended(tunnel: Tunnel | undefined, bytesIn: number, bytesOut: number): void {
     const { counters } = this.#context
     this.#count--
@@ -78,34 +54,6 @@ export class Exchanges {
   fewer(): void {
     this.#context.somethingEnded()
   }
-
-  /** Counts exchanges that ended without a report of their own. */
-  counted(counts: ExchangeCounts): void {
-    if (this.isHeard) this.#reports.counted(counts)
-  }
-
-  /** Whether the server's listeners get a report of the request that has ended. If not, call `count`. */
-  takeReport(): boolean {
-    return this.#reports.take()
-  }
-
-  /** Counts a request that ended without a report of its own. */
-  count(hasFailed: boolean, bytes: number): void {
-    this.#reports.ended(hasFailed, bytes)
-  }
-
-  report(tunnel: Tunnel, asked: Asked, outcome: Outcome, error?: ErrorCode, reason?: string): void {
-    const { host, method, target } = asked
-    this.#context.emit('request', {
-      subdomain: tunnel.name,
-      ...(tunnel.isWildcard && { host }),
-      method,
-      path: target,
-      ...outcome,
-      ...(error !== undefined && { error }),
-      ...(reason !== undefined && { reason }),
-    })
-  }
 }
 
 /** Returns the milliseconds since `startedAt`, rounded to hundredths. */
@@ -117,7 +65,6 @@ export function toHundredth(ms: number): number {
   return Math.round(ms * 100) / 100
 }
 
-/** The facts about a request that reports need. */
 export interface Recorded {
   readonly head: RequestHead
   /** The address of the visitor, even if trusted proxies are in front of the server. */
@@ -147,7 +94,6 @@ export class RequestRecord {
     books.begun()
   }
 
-  /** Called when the request counts for a tunnel. */
   routed(): void {
     this.#books.routed()
   }
@@ -157,7 +103,6 @@ export class RequestRecord {
     this.#books.left()
   }
 
-  /** Called when the request was sent to a client. */
   sent(): void {
     this.#isSent = true
   }
@@ -182,28 +127,19 @@ export class RequestRecord {
     }
   }
 
-  /** Called when the request became a WebSocket. */
   switched(tunnel: Tunnel): void {
     this.#reports?.switched(tunnel, this.#report)
   }
 
-  // ── It is over ─────────────────────────────────────────────────────────────────────────────────────────────
-
-  /** Reports the end of the request to its client and to the server's listeners. */
-  report(tunnel: Tunnel | undefined, { requestBytes, responseBytes, reason }: Result, status: number): void {
+  /** Counts the end, and reports it to its client. */
+  ended(tunnel: Tunnel | undefined, { requestBytes, responseBytes, reason }: Result, status: number): void {
     const { code } = this
-    const books = this.#books
-    books.ended(tunnel, requestBytes, responseBytes)
+    this.#books.ended(tunnel, requestBytes, responseBytes)
     if (tunnel === undefined) return
     if (!this.#isSent && code !== undefined && code !== 'CANCELLED') this.#reportRefusal(tunnel)
-    const { isHeard } = books
-    if (this.#report === 0 && !isHeard) return
-    const isAlone = isHeard && books.takeReport()
-    const durationMs = isAlone || this.#report > 0 ? msSince(this.#request.startedAt) : 0
+    if (this.#report === 0) return
+    const durationMs = msSince(this.#request.startedAt)
     this.#reports?.finished(tunnel, this.#report, status, durationMs, responseBytes, code, reason)
-    const outcome = { status, durationMs, bytes: responseBytes }
-    if (isAlone) books.report(tunnel, this.#asked, outcome, code, reason ?? this.reason)
-    else if (isHeard) books.count(isFailure(status, code), responseBytes)
   }
 
   /** Reports a refused request to a client of the tunnel; in a pool, to the one that joined first. */

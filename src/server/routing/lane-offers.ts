@@ -1,7 +1,5 @@
-// Decides which visitors may have a lane, and the terms of the server itself: its counters, and reports to the
-// tunnel's client.
+// Which visitors may have a lane, and what the server itself wants of it: counts, and the reports of the tunnel's client.
 
-import type { LaneExchange } from '../../accelerator.ts'
 import type { RequestHead } from '../../http/head.ts'
 import type { ServerContext } from '../context/server-context.ts'
 import type { LaneClause, LaneOffer } from '../contracts/laning.ts'
@@ -52,10 +50,7 @@ export class LaneOffers {
     const reports = member?.client?.reports
     return {
       // `Reports` follows the rate; this only limits the reports that lanes make for nothing.
-      reportRate() {
-        const ofClient = reports?.isWatching === true ? reports.reportRate || Number.POSITIVE_INFINITY : 0
-        return Math.max(ofClient, books.reportRate)
-      },
+      reportRate: () => (reports?.isWatching === true ? reports.reportRate || Number.POSITIVE_INFINITY : 0),
       began: () => member?.began(),
       ended({ requests, bytesIn, bytesOut }) {
         counters.requests += requests
@@ -64,19 +59,10 @@ export class LaneOffers {
         member?.finished()
         books.fewer()
       },
-      tally(counts) {
-        reports?.counted(counts)
-        books.counted(counts)
-      },
-      exchanged({ method, target, status, durationMs, bytes }: LaneExchange) {
-        const asked = { host, method, target }
-        const report = reports?.begun(tunnel, asked) ?? 0
-        const outcome = { status, durationMs: toHundredth(durationMs), bytes }
-        reports?.finished(tunnel, report, status, outcome.durationMs, bytes)
-        if (books.isHeard) {
-          if (books.takeReport()) books.report(tunnel, asked, outcome)
-          else books.count(status >= 500, bytes)
-        }
+      tally: counts => reports?.counted(counts),
+      exchanged({ method, target, status, durationMs, bytes }) {
+        const report = reports?.begun(tunnel, { host, method, target }) ?? 0
+        reports?.finished(tunnel, report, status, toHundredth(durationMs), bytes)
         if (reports?.isBehind) tunnel.routesChanged()
       },
     }

@@ -17,7 +17,6 @@ export abstract class LayeredRequest {
   middlewares: readonly Middleware[] = NO_MIDDLEWARES
   /** A Set-Cookie line for the response, with its CRLF. */
   protected cookie: Uint8Array | undefined
-  /** The effects of layers on the request. `undefined` while there are none. */
   #layered: Layered | undefined
 
   abstract get head(): RequestHead

@@ -40,7 +40,7 @@ export interface VisitorRouter extends RequestRouter {
 /** The operations of the server that a request needs. */
 export interface RequestHost extends VisitorRouter {
   readonly books: Exchanges
-  readonly context: Pick<ServerContext, 'parts' | 'isSecure' | 'isTrusted' | 'addressOf'>
+  readonly context: Pick<ServerContext, 'parts' | 'isHeard' | 'isSecure' | 'isTrusted' | 'addressOf'>
   /** Routes a request. An error becomes an `error` event and a refusal. */
   routeSafely(route: () => Route): Route
   /** Routes a request again, because its tunnel moved to another server while the request waited. */
@@ -214,7 +214,6 @@ export class RoutedRequest extends LayeredRequest implements AcceptedRequest, Vi
     if (this.#tunnel !== undefined) this.#record.switched(this.#tunnel)
   }
 
-  /** Records the end; `failure` is the code of a failure. */
   finished(result: Result, failure: ErrorCode | undefined): void {
     const record = this.#record
     const tunnel = this.#tunnel
@@ -222,26 +221,34 @@ export class RoutedRequest extends LayeredRequest implements AcceptedRequest, Vi
     const { answerStatus } = result
     const status = answerStatus || statusOf(code)
     record.code = code
-    this.#tellEnd(result, status, code)
     // A host below a wildcard for which the app responded may have a certificate.
     if (this.#isBelow && code === undefined && answerStatus >= 100 && answerStatus < 400)
       tunnel?.hostsBelow.answered(this.head.host)
-    record.report(tunnel, result, status)
+    record.ended(tunnel, result, status)
+    this.#tellEnd(result, status, code)
     this.#member?.finished()
     this.#host.books.fewer()
   }
 
-  #tellEnd({ requestBytes, responseBytes }: Result, status: number, code: ErrorCode | undefined): void {
-    const followers = this.followers
-    if (followers.length === 0 && this.#tunnel !== undefined) return
+  #tellEnd(
+    { requestBytes, responseBytes, reason }: Result,
+    status: number,
+    code: ErrorCode | undefined,
+  ): void {
+    const { followers } = this
+    const tunnel = this.#tunnel
+    const { isHeard, parts } = this.#host.context
+    if (followers.length === 0 && tunnel !== undefined && !isHeard) return
     const served = this.#answerer?.served ?? {}
-    const ending = { status, code, reason: this.#record.reason, served, requestBytes, responseBytes }
-    if (this.#tunnel === undefined) {
+    const why = reason ?? this.#record.reason
+    const ending = { status, code, reason: why, served, requestBytes, responseBytes }
+    if (tunnel === undefined) {
       const { head, address } = this
-      if (code !== undefined) this.#host.context.parts.missed({ ...ending, code, head, address })
+      if (code !== undefined) parts.missed({ ...ending, code, head, address })
       return
     }
     for (const follower of followers) follower.ended?.(ending)
+    if (isHeard) parts.ended(tunnel, this, ending)
   }
 
   #enter(tunnel: Tunnel): void {

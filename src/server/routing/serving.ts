@@ -1,6 +1,7 @@
 // Routes each request: to the control host, a tunnel's client, a wait, or an error page.
 
 import type { Branding } from '../../branding.ts'
+import { errorOf } from '../../errors.ts'
 import type { RequestHead } from '../../http/head.ts'
 import { PROBE_HEADER } from '../../wire/control.ts'
 import type { ServerContext } from '../context/server-context.ts'
@@ -48,7 +49,7 @@ export class Serving implements RequestHost {
   }
 
   failed(cause: unknown): void {
-    this.context.failed(cause instanceof Error ? cause : new Error(String(cause)))
+    this.context.failed(errorOf(cause))
   }
 
   get branding(): Branding | undefined {

@@ -39,7 +39,6 @@ export class StartupHold implements Deadline {
     this.#book = new AddressCounter(() => context.settings.startupBounds)
   }
 
-  /** Called when the server has started. */
   begin(): void {
     const { startupHoldMs } = this.#context.limits
     if (startupHoldMs === 0) return

@@ -74,7 +74,6 @@ export class AddressCounter {
     else this.#open.delete(key)
   }
 
-  /** The counter. `undefined` if there is no bound. */
   get #rates(): Gcra | undefined {
     const { maxPerSecond } = this.#bounds()
     if (maxPerSecond !== this.#perSecond) {

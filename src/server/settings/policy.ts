@@ -1,12 +1,12 @@
 // The server's tokens, and the rights of each.
 
 import { createHash, timingSafeEqual } from 'node:crypto'
-import { type ErrorCode, TunnelError } from '../../errors.ts'
+import { type ErrorCode, optionInvalid } from '../../errors.ts'
 import { type Allowance, isAllowance } from '../../gcra.ts'
 import type { TokenFault, TokenIdentity, TokenReader } from '../../tokens.ts'
 import type { GrantedKind } from '../../wire/tunnel-kind.ts'
-import { NamePattern } from './name-pattern.ts'
 import type { TokenRule } from './options.ts'
+import { NamePattern } from './plugins-for.ts'
 import { PortRanges } from './ports.ts'
 
 const KINDS: readonly GrantedKind[] = ['http', 'tcp', 'udp', 'tls', 'private']
@@ -188,8 +188,7 @@ export class Policy {
       const hash = hashOf(rule)
       checkRule(rule)
       const id = hash.toString('base64')
-      if (seen.has(id))
-        throw new TunnelError('OPTION_INVALID', 'Two of the tokens are the same: which rule is meant?')
+      if (seen.has(id)) throw optionInvalid('Two of the tokens are the same: which rule is meant?')
       seen.add(id)
       if (rule.reserve) reserve(reserved, rule, id)
       return new Rule(rule, hash, true, reserved)
@@ -239,7 +238,6 @@ export class Policy {
     return this.#reader !== undefined && [undefined, id].includes(this.#reserved.get(name))
   }
 
-  /** Returns the rule for this token. `undefined` if the server does not know it. */
   ruleOf(token: string | undefined): Rule | undefined {
     return this.ruleOfHash(token === undefined ? undefined : sha256(token))
   }
@@ -259,19 +257,17 @@ export class Policy {
 /** Returns the hash of a token. Throws `OPTION_INVALID`. */
 function hashOf({ token, tokenHash }: TokenRule): Buffer {
   if ((token === undefined) === (tokenHash === undefined))
-    throw new TunnelError('OPTION_INVALID', 'A rule of tokens has either token or tokenHash.')
+    throw optionInvalid('A rule of tokens has either token or tokenHash.')
   if (token !== undefined) return sha256(token)
   if (tokenHash !== undefined && /^[0-9a-f]{64}$/i.test(tokenHash)) return Buffer.from(tokenHash, 'hex')
-  throw new TunnelError('OPTION_INVALID', 'tokens.tokenHash is a SHA-256: 64 hexadecimal digits.')
+  throw optionInvalid('tokens.tokenHash is a SHA-256: 64 hexadecimal digits.')
 }
 
 function reserve(reserved: Map<string, string>, { names = [] }: TokenRule, id: string): void {
   const own = names.filter(name => !name.includes('*'))
-  if (own.length === 0)
-    throw new TunnelError('OPTION_INVALID', 'tokens.reserve needs names without a *: which are to be kept?')
+  if (own.length === 0) throw optionInvalid('tokens.reserve needs names without a *: which are to be kept?')
   for (const name of own) {
-    if (reserved.has(name))
-      throw new TunnelError('OPTION_INVALID', `Two of the tokens reserve the name ${name}.`)
+    if (reserved.has(name)) throw optionInvalid(`Two of the tokens reserve the name ${name}.`)
     reserved.set(name, id)
   }
 }
@@ -279,41 +275,24 @@ function reserve(reserved: Map<string, string>, { names = [] }: TokenRule, id: s
 function checkRule({ token, names, kinds, hosts, connect, rate, bandwidth, ...rule }: TokenRule): void {
   // A header could not carry other characters, and no client sends more than 255.
   if (token !== undefined && !/^[\x21-\x7e]{1,255}$/.test(token))
-    throw new TunnelError(
-      'OPTION_INVALID',
-      'A token must be 1 to 255 characters of visible ASCII, without spaces.',
-    )
+    throw optionInvalid('A token must be 1 to 255 characters of visible ASCII, without spaces.')
   // One reader would take an empty list for "all", another one for "none".
   if (names?.length === 0 || kinds?.length === 0)
-    throw new TunnelError(
-      'OPTION_INVALID',
-      'tokens.names and tokens.kinds are not empty: leave them out for all.',
-    )
-  if (hosts?.length === 0)
-    throw new TunnelError('OPTION_INVALID', 'tokens.hosts is not empty: leave it out for none.')
-  if (connect?.length === 0)
-    throw new TunnelError('OPTION_INVALID', 'tokens.connect is not empty: leave it out for none.')
+    throw optionInvalid('tokens.names and tokens.kinds are not empty: leave them out for all.')
+  if (hosts?.length === 0) throw optionInvalid('tokens.hosts is not empty: leave it out for none.')
+  if (connect?.length === 0) throw optionInvalid('tokens.connect is not empty: leave it out for none.')
   if (rate !== undefined && !isAllowance(rate))
-    throw new TunnelError(
-      'OPTION_INVALID',
-      'tokens.rate needs a limit of 1 to 1,000,000 and a window of 1 s to 24 h.',
-    )
+    throw optionInvalid('tokens.rate needs a limit of 1 to 1,000,000 and a window of 1 s to 24 h.')
   if (bandwidth !== undefined && !isBandwidth(bandwidth))
-    throw new TunnelError(
-      'OPTION_INVALID',
-      `tokens.bandwidth must be at least 1,024 bytes a second, not ${bandwidth}.`,
-    )
+    throw optionInvalid(`tokens.bandwidth must be at least 1,024 bytes a second, not ${bandwidth}.`)
   for (const kind of kinds ?? [])
     if (!KINDS.includes(kind))
-      throw new TunnelError(
-        'OPTION_INVALID',
-        `tokens.kinds: "${kind}" is none of http, tcp, udp, tls and private.`,
-      )
+      throw optionInvalid(`tokens.kinds: "${kind}" is none of http, tcp, udp, tls and private.`)
   for (const option of ['maxTunnels', 'maxPorts', 'maxClients', 'maxHosts'] as const) {
     const most = rule[option]
     // A token without tunnels or clients would open nothing. Without ports it just lacks those kinds.
     if (most !== undefined && !(Number.isInteger(most) && most >= 1))
-      throw new TunnelError('OPTION_INVALID', `tokens.${option} must be at least 1, not ${most}.`)
+      throw optionInvalid(`tokens.${option} must be at least 1, not ${most}.`)
   }
 }
 

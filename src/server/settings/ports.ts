@@ -1,6 +1,6 @@
 // Public ports as ranges: those that the server has, or that a token may have.
 
-import { TunnelError } from '../../errors.ts'
+import { optionInvalid } from '../../errors.ts'
 
 /** Words of 32 bits that have a bit for each port. */
 export const PORT_WORDS: number = 65_536 / 32
@@ -19,8 +19,7 @@ export class PortRanges {
       const [, from = '', to = from] = /^(\d{1,5})(?:-(\d{1,5}))?$/.exec(part.trim()) ?? []
       const [first, last] = [Number(from), Number(to)]
       if (from !== '' && first >= 1 && first <= last && last <= 65_535) return [first, last] as const
-      throw new TunnelError(
-        'OPTION_INVALID',
+      throw optionInvalid(
         `${option}: "${part.trim()}" is neither a port from 1 to 65535 nor a range such as 20000-29999.`,
       )
     })

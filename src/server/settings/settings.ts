@@ -2,7 +2,7 @@
 
 import { type Branding, checkBranding } from '../../branding.ts'
 import type { Certificates, ChallengeResponses } from '../../certificates.ts'
-import { TunnelError } from '../../errors.ts'
+import { optionInvalid, type TunnelError } from '../../errors.ts'
 import { domainHint, isValidPort, isValidSubdomain, noPort } from '../../names.ts'
 import { Networks } from '../../networks.ts'
 import { checkNames, whole } from '../../option-names.ts'
@@ -30,7 +30,6 @@ export interface ServerSettings {
   readonly port: number
   /** The descriptors of inherited sockets. */
   readonly inherited: readonly number[]
-  /** Address to listen on. */
   readonly hostname: string
   /** The domains, at least one; URLs name the first. */
   readonly domains: readonly string[]
@@ -95,8 +94,6 @@ export interface ServerSettings {
 }
 
 const DEFAULT_PORTS = '20000-29999'
-
-const invalid = (text: string): TunnelError => new TunnelError('OPTION_INVALID', text)
 
 /** Checks options and returns the settings. Throws `OPTION_INVALID`. `fixed`: for tests. */
 export function serverSettings(
@@ -211,7 +208,7 @@ function checkTogether(options: TunnelServerOptions, port: number): void {
     ],
   ]
   const fault = faults.find(([isWrong]) => isWrong)
-  if (fault !== undefined) throw invalid(fault[1])
+  if (fault !== undefined) throw optionInvalid(fault[1])
 }
 
 function checkAllPlugins({
@@ -244,7 +241,7 @@ function trustedList(ranges: readonly string[]): Networks | undefined {
   if (ranges.length === 0) return undefined
   const list = new Networks()
   for (const range of ranges)
-    if (!list.add(range)) throw invalid(`"${range}" is not an address or a CIDR range.`)
+    if (!list.add(range)) throw optionInvalid(`"${range}" is not an address or a CIDR range.`)
   return list
 }
 
@@ -253,16 +250,16 @@ const MAX_HSTS_SECONDS = 10_000_000_000
 
 function hstsLine(seconds: number): Uint8Array | undefined {
   if (!(Number.isInteger(seconds) && seconds >= 0 && seconds <= MAX_HSTS_SECONDS))
-    throw invalid(`hsts must be a number of seconds, not ${seconds}.`)
+    throw optionInvalid(`hsts must be a number of seconds, not ${seconds}.`)
   return seconds === 0 ? undefined : Buffer.from(`Strict-Transport-Security: max-age=${seconds}\r\n`)
 }
 
 function checkDomains(domains: readonly string[]): readonly string[] {
-  if (domains.length === 0) throw invalid('A server needs at least one domain.')
+  if (domains.length === 0) throw optionInvalid('A server needs at least one domain.')
   return domains.map(domain => {
     const lower = domain.toLowerCase().replace(/\.$/, '')
     if (lower.split('.').every(isValidSubdomain)) return lower
-    throw invalid(`"${domain}" is not a domain name${domainHint(domain)}.`)
+    throw optionInvalid(`"${domain}" is not a domain name${domainHint(domain)}.`)
   })
 }
 
@@ -275,13 +272,13 @@ function checkLimits(wished: Partial<ServerLimits>): ServerLimits {
     const least = NEVER_ZERO.has(name) ? 1 : 0
     const most = name.endsWith('Ms') ? MAX_TIMER_MS : Number.MAX_SAFE_INTEGER
     if (!(value >= least && value <= most)) {
-      throw invalid(`limits.${name} must be from ${least} to ${most}, not ${value}.`)
+      throw optionInvalid(`limits.${name} must be from ${least} to ${most}, not ${value}.`)
     }
   }
   const given = Object.entries(wished).filter(([, value]) => value !== undefined)
   const limits: ServerLimits = { ...DEFAULT_LIMITS, ...Object.fromEntries(given) }
   if (limits.deadAfterMs <= limits.pingIntervalMs) {
-    throw invalid('limits.deadAfterMs must be more than limits.pingIntervalMs.')
+    throw optionInvalid('limits.deadAfterMs must be more than limits.pingIntervalMs.')
   }
   return limits
 }
@@ -290,11 +287,11 @@ function checkBasePath(given: string): string {
   const path = given.replace(/\/+$/, '')
   if (path === '' || (isRoutePath(path) && URL.parse(path, 'http://localhost')?.pathname === path))
     return path
-  throw invalid(`basePath "${given}" is not a path such as /tunnel.`)
+  throw optionInvalid(`basePath "${given}" is not a path such as /tunnel.`)
 }
 
 function checkPublicUrl(publicUrl: string | undefined): URL | undefined {
   if (publicUrl === undefined) return undefined
   if (URL.canParse(publicUrl) && /^https?:$/.test(new URL(publicUrl).protocol)) return new URL(publicUrl)
-  throw invalid(`publicUrl "${publicUrl}" is not an http:// or https:// URL.`)
+  throw optionInvalid(`publicUrl "${publicUrl}" is not an http:// or https:// URL.`)
 }

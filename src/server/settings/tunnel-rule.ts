@@ -1,6 +1,6 @@
 // The operator's rules for tunnels under load; `pressure.ts` applies them.
 
-import { TunnelError } from '../../errors.ts'
+import { optionInvalid } from '../../errors.ts'
 
 import type { ForTunnels } from '../../plugin.ts'
 
@@ -79,10 +79,7 @@ export function checkTunnelRules(rules: readonly TunnelRule[]): readonly TunnelR
           (value <= most || (isBytes && Number.isSafeInteger(value)))
         )
       )
-        throw new TunnelError(
-          'OPTION_INVALID',
-          `tunnelRules: ${name} must be from ${least} to ${most}, not ${value}.`,
-        )
+        throw optionInvalid(`tunnelRules: ${name} must be from ${least} to ${most}, not ${value}.`)
     }
   return rules
 }

@@ -17,7 +17,6 @@ export class HostNames<Whose extends Owner> {
   freed: ((host: string) => void) | undefined
   readonly #byHost = new Map<string, Entry<Whose>>()
 
-  /** Returns the destination of a host. `undefined` if no tunnel has it. */
   destinationOf(host: string): Entry<Whose>['destination'] | undefined {
     return this.#byHost.get(host)?.destination
   }

@@ -21,7 +21,6 @@ export class Member implements Deadline {
   isWildcard = false
   /** The hosts below the name that may have certificates, as labels before the name. */
   hosts: readonly string[] = []
-  /** The custom domains. */
   #hostNames: readonly string[] = []
   /** The time when trouble with each host was last reported to the client, on the clock of `performance.now()`. */
   readonly toldAt: Map<string, number> = new Map<string, number>()
@@ -94,7 +93,6 @@ export class Member implements Deadline {
     this.#count('take')
   }
 
-  /** Removes the member from the tunnel. */
   giveBack(): void {
     this.useHostNames([])
     this.#isGivenBack = true

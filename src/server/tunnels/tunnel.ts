@@ -185,7 +185,6 @@ export class Tunnel {
     return this.#members.some(member => member.isWildcard)
   }
 
-  /** The custom domains. */
   get hostNames(): readonly string[] {
     const [first, ...others] = this.#members
     if (others.length === 0) return first?.hostNames ?? []

@@ -14,7 +14,6 @@ import { FreePorts } from './free-ports.ts'
 import { HostNames } from './host-names.ts'
 import type { Member } from './member.ts'
 import { NoGuards } from './no-guards.ts'
-import { NO_LANES } from './no-lanes.ts'
 import { type Claimant, Tunnel, type TunnelRegistry } from './tunnel.ts'
 
 export class Tunnels implements TunnelRegistry {
@@ -218,4 +217,13 @@ function isAddress(host: string): boolean {
 /** Returns the name of a private service without `tcp:` or `udp:`, which no host and no port has. `''` for any other name. */
 export function labelOf(name: string): string {
   return /^(?:tcp|udp):(.*)$/.exec(name)?.[1] ?? ''
+}
+
+export const NO_LANES: Laning = {
+  count: 0,
+  recall() {},
+  harvest() {},
+  addedTo: served => served,
+  forVisitor: () => undefined,
+  forSession: () => undefined,
 }

@@ -40,7 +40,6 @@ export class AnswerQueue implements Waiting {
     this.#turns.wait(this)
   }
 
-  /** Calls `ending` once no bytes wait. */
   endWith(ending: () => void): void {
     this.#ending = ending
   }
@@ -59,7 +58,6 @@ export class AnswerQueue implements Waiting {
     ending?.()
   }
 
-  /** Drops the bytes that wait. */
   clear(): void {
     this.#answer++
     this.#ending = undefined

@@ -51,7 +51,6 @@ export class PooledStream implements StreamHandler, Reserved, Deadline, Taker, K
   /** Whether a lane sent the request that comes next. */
   #wasAsked = false
 
-  /** Makes a stream of the pool. `takers` are the places of its visitors. */
   constructor(pool: StreamsUpstream, context: StreamsContext, takers: Takers, visitor: string) {
     this.#pool = pool
     this.#context = context

@@ -87,7 +87,7 @@ function makeRoomFor(head: RequestHead | ResponseHead): void {
  */
 const MAX_REPLAY_BYTES = 65_536
 /**
- * If less of a body is left, starting a splice costs more than it saves; measured by `benchmarks/speed.ts --only
+ * If less of a body is left, starting a splice costs more than it saves; measured by `benchmarks/suites/speed.ts --only
  * 1m10`.
  */
 export const MIN_SPLICED_BYTES = 262_144
@@ -181,7 +181,6 @@ export class RequestSender implements Movement {
     this.#replay = undefined
   }
 
-  /** Called when the exchange is over. */
   stop(): void {
     this.#isBackedUp = false
     this.#progress.stop()

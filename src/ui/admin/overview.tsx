@@ -191,13 +191,10 @@ const Meter = ({ part, isBad = false }: { readonly part: number; readonly isBad?
   </span>
 )
 
-interface RankedProps {
-  readonly rows: readonly (readonly [name: preact.JSX.Element, count: number, text: string])[]
-  readonly isBad?: boolean
-}
+type Ranks = readonly (readonly [name: preact.JSX.Element, count: number, text: string])[]
 
 /** Each next to its part of the first. */
-const Ranked = ({ rows, isBad = false }: RankedProps) => (
+const Ranked = ({ rows, isBad = false }: { readonly rows: Ranks; readonly isBad?: boolean }) => (
   <ul>
     {rows.map(([name, count, text], at) => (
       <li key={at}>
@@ -334,7 +331,15 @@ const NEEDS: Readonly<Record<Attention['kind'], (value: number) => readonly [wha
     'token-unused': value => ['token not used', days(value)],
   }
 
-function Need({ need: { kind, isBad, subject, value } }: { readonly need: Attention }) {
+/** Where the others of a kind come first. */
+const SORTS: Readonly<Partial<Record<Attention['kind'], string>>> = {
+  errors: '-errors',
+  slow: '-p95',
+  'token-ends': 'ends',
+  'token-unused': 'used',
+}
+
+function Need({ need: { kind, isBad, subject, value, more = 0 } }: { readonly need: Attention }) {
   const [what, figure] = NEEDS[kind](value)
   const to = kind.startsWith('token')
     ? { ...at('tokens'), q: subject }
@@ -350,6 +355,7 @@ function Need({ need: { kind, isBad, subject, value } }: { readonly need: Attent
         </a>{' '}
         {what}
       </span>
+      {more > 0 && <a href={hashOf({ ...at(to.view), sort: SORTS[kind] ?? 'state' })}>and {more} more</a>}
       <span class={isBad ? 'is-bad' : 'quiet'}>{figure}</span>
     </li>
   )

@@ -93,7 +93,7 @@ export function Tunnels() {
             <button
               key={key}
               type="button"
-              class="chip"
+              class={value?.choices[key] === 0 ? 'chip idle' : 'chip'}
               aria-pressed={only === choice}
               onClick={() => change({ only: choice })}
             >

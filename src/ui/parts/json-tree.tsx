@@ -24,7 +24,7 @@ interface Line {
 }
 
 interface JsonTreeProps {
-  readonly text: string
+  readonly root: JsonNode
   readonly label: string
   /** The text to search: matching lines are shown with their paths. */
   readonly search?: string
@@ -38,12 +38,7 @@ export function rootOf(text: string, isCut: boolean): JsonNode | undefined {
   return isJsonFault(root) ? undefined : root
 }
 
-export function JsonTree({
-  root,
-  label,
-  search = '',
-  onCopy,
-}: Omit<JsonTreeProps, 'text'> & { readonly root: JsonNode }) {
+export function JsonTree({ root, label, search = '', onCopy }: JsonTreeProps) {
   const toggled = useSignal<ReadonlySet<string>>(new Set())
   /** The number of shown entries by path. */
   const more = useSignal<ReadonlyMap<string, number>>(new Map())

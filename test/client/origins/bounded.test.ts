@@ -1,7 +1,7 @@
 // A server that opens and resets streams without end must not make the client dial without end.
 
 import { expect, test } from 'bun:test'
-import { bounded } from '../../../src/client/origins/bounded.ts'
+import { bounded } from '../../../src/client/origins/join.ts'
 import type { Origin } from '../../../src/client/origins/origin.ts'
 import type { Socket } from '../../../src/socket.ts'
 

@@ -1,13 +1,13 @@
 // The common error of DNS providers, with what was tried and why it failed.
 
-import { TunnelError } from '../../../errors.ts'
+import { messageOf, TunnelError } from '../../../errors.ts'
 
 const MAX_REASON_CHARS = 1_000
 
 export function dnsFailed(what: string, cause: unknown): TunnelError {
   if (cause instanceof TunnelError) return cause
-  const words = cause instanceof Error ? cause.message : String(cause)
-  // Has no control characters, because it is shown on terminals and in logs.
+  const words = messageOf(cause)
+  // Without control characters, because it is shown on terminals and in logs.
   const reason = words
     .replace(/[\p{Cc}\s]+/gu, ' ')
     .trim()

@@ -1,7 +1,7 @@
 // Makes a DNS provider from the short text of command lines and configuration files, with its secrets from the environment.
 
 import { readFile } from 'node:fs/promises'
-import { TunnelError, whyUnreadable } from '../../../errors.ts'
+import { optionInvalid, type TunnelError, whyUnreadable } from '../../../errors.ts'
 import { systemClock } from '../../clock.ts'
 import type { AcmeDnsOptions } from './acme-dns.ts'
 import type { DnsProvider } from './provider.ts'
@@ -86,5 +86,4 @@ function isAccount(one: unknown): boolean {
   )
 }
 
-const invalid = (detail: string, cause?: unknown): TunnelError =>
-  new TunnelError('OPTION_INVALID', detail, { cause })
+const invalid = (detail: string, cause?: unknown): TunnelError => optionInvalid(detail, { cause })

@@ -1,6 +1,7 @@
 // DNS-01: sets the records of an order with a provider, and waits until the zone's own servers have them.
 
 import { createHash } from 'node:crypto'
+import { messageOf } from '../../../errors.ts'
 import { type Clock, pause } from '../../clock.ts'
 import type { Challenge, Solver } from '../solver.ts'
 import { dnsFailed } from './failed.ts'
@@ -99,9 +100,7 @@ export class DnsSolver implements Solver {
         ? []
         : [`no server of ${name} answers${servers.length > 0 ? `: ${servers.join(', ')}` : ''}`]
     } catch (error) {
-      return [
-        `the servers of ${name} cannot be found: ${error instanceof Error ? error.message : String(error)}`,
-      ]
+      return [`the servers of ${name} cannot be found: ${messageOf(error)}`]
     }
   }
 }

@@ -80,7 +80,6 @@ export function notFoundAnswer({ headers }: Request): Response {
   return answerOf(404, page, 'text/html', { ...vary, 'content-security-policy': INFO_POLICY })
 }
 
-/** Returns a response without a file. */
 export function plainAnswer(status: number, text: string, more: Fields): Response {
   return answerOf(status, `${text}\n`, 'text/plain', more)
 }

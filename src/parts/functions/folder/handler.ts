@@ -2,8 +2,7 @@
 
 import { resolve } from 'node:path'
 import { fileAnswer, isPageAccepted, notFoundAnswer, plainAnswer } from './answer.ts'
-import { locate, type Place } from './file.ts'
-import { type FolderPath, folderPath } from './path.ts'
+import { type FolderPath, folderPath, locate, type Place } from './file.ts'
 
 const INDEX = 'index.html'
 

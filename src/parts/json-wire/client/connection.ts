@@ -74,7 +74,6 @@ export class JsonConnection implements Connection {
   /** Called when no request is in progress any more. */
   #drained: (() => void) | undefined
   readonly #checks = new Set<() => void>()
-  /** The requests that the app has, by id. */
   readonly #asked = new Map<number | string, OriginRequest>()
   readonly #probeSecret = randomBytes(16).toString('base64url')
   readonly #probeProof = probeProof(this.#probeSecret, sha256)

@@ -1,7 +1,7 @@
 // The trunk of one session at the client, dialled when the server asks for it. If that fails, the server is notified when
 // it may ask again.
 
-import type { Accelerator, Trunk } from '../../../accelerator.ts'
+import type { Accelerator, LaneHandler, Trunk } from '../../../accelerator.ts'
 import type { SessionLanes, TrunkLinks } from '../../../client/contracts/laning.ts'
 import { eventLoop } from '../../../event-loop.ts'
 import { Join } from '../../../join.ts'
@@ -9,8 +9,6 @@ import type { StreamHandler } from '../../../session/byte-stream.ts'
 import type { Link } from '../../../session/link.ts'
 import type { Session } from '../../../session/session.ts'
 import { encodeControl } from '../../../wire/control.ts'
-import { JoinLane } from './join-lane.ts'
-import { readyAccelerator } from './ready-accelerator.ts'
 
 /** The first pause in milliseconds after a failed trunk; it doubles each time. */
 const FIRST_PAUSE_MS = 50
@@ -98,5 +96,62 @@ export class SessionTrunk implements SessionLanes {
     this.#pauseMs = FIRST_PAUSE_MS
     this.#opened = { link, trunk }
     this.#links.add(link, true)
+  }
+}
+
+/** Returns the accelerator once its thread for lanes runs. `undefined` if it is impossible here, or now. */
+export async function readyAccelerator(): Promise<Accelerator | undefined> {
+  if (!('Bun' in globalThis)) return undefined
+  const { accelerator } = await import('../../../accelerator/door.ts')
+  return (await accelerator?.ready()) ? accelerator : undefined
+}
+
+export class JoinLane {
+  readonly #join: Join
+  #isInLane = false
+  /** Begins the lane that started before the last one was returned. */
+  #nextLane: (() => void) | undefined
+
+  constructor(join: Join) {
+    this.#join = join
+  }
+
+  begin(trunk: Trunk, lane: number): void {
+    if (this.#isInLane) {
+      this.#nextLane = () => this.begin(trunk, lane)
+      return
+    }
+    this.#isInLane = true
+    this.#join.stream?.lendable?.lend()
+    const handler = this.#handler()
+    const socket = this.#join.idleSocket
+    if (socket?.isLendable !== true) return trunk.refuse(lane, handler)
+    socket.pause()
+    // Bytes that were read in this tick have arrived by then.
+    eventLoop.soon(() => {
+      const isPossible = this.#join.idleSocket === socket
+      if (isPossible && trunk.enter(socket, lane, undefined, handler) !== undefined) return
+      trunk.refuse(lane, handler)
+    })
+  }
+
+  #handler(): LaneHandler {
+    const join = this.#join
+    const stream = join.stream?.lendable
+    return {
+      over: ({ sentBytes, receivedBytes }) => {
+        stream?.moved(sentBytes, receivedBytes)
+        // Otherwise `writable` follows.
+        if (stream?.isBackedUp !== true) join.writable()
+      },
+      more: bytes => stream?.brought(bytes),
+      back: isTorn => {
+        this.#isInLane = false
+        stream?.giveBack(isTorn)
+        const next = this.#nextLane
+        this.#nextLane = undefined
+        next?.()
+      },
+    }
   }
 }

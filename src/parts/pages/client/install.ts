@@ -4,7 +4,7 @@ import { readFileSync } from 'node:fs'
 import { extname } from 'node:path'
 import type { Install } from '../../../client/contracts/part.ts'
 import type { AwayOptions } from '../../../client/options.ts'
-import { TunnelError, whyUnreadable } from '../../../errors.ts'
+import { optionInvalid, whyUnreadable } from '../../../errors.ts'
 import { checkNames, type Names, namesOf } from '../../../option-names.ts'
 import { type AwayPage, isPageStatus, MAX_PAGE_BYTES } from '../away-page.ts'
 
@@ -39,14 +39,14 @@ function pageOf(away: AwayOptions): AwayPage {
   checkNames(away, NAMES, 'away')
   const { file, status, text = file === undefined ? undefined : textOf(file) } = away
   if (text === undefined || (file !== undefined && away.text !== undefined))
-    throw new TunnelError('OPTION_INVALID', 'away needs either a file or a text.')
+    throw optionInvalid('away needs either a file or a text.')
   if (status !== undefined && !isPageStatus(status))
-    throw new TunnelError('OPTION_INVALID', `away.status must be 200, or 400 to 599, not ${String(status)}.`)
+    throw optionInvalid(`away.status must be 200, or 400 to 599, not ${String(status)}.`)
   const type = file === undefined ? 'text/plain' : TYPES[extname(file).toLowerCase()]
   if (type === undefined)
-    throw new TunnelError('OPTION_INVALID', `away.file: "${file}" is not a .html, .htm, .txt or .json file.`)
+    throw optionInvalid(`away.file: "${file}" is not a .html, .htm, .txt or .json file.`)
   if (Buffer.byteLength(text) > MAX_PAGE_BYTES)
-    throw new TunnelError('OPTION_INVALID', `away: the page is longer than ${MAX_PAGE_BYTES} bytes.`)
+    throw optionInvalid(`away: the page is longer than ${MAX_PAGE_BYTES} bytes.`)
   return { type, text, ...(status !== undefined && { status }) }
 }
 
@@ -55,6 +55,6 @@ function textOf(file: string): string {
     return new TextDecoder('utf-8', { fatal: true }).decode(readFileSync(file))
   } catch (cause) {
     const why = cause instanceof TypeError ? 'it is not UTF-8' : whyUnreadable(cause)
-    throw new TunnelError('OPTION_INVALID', `away.file: "${file}" cannot be read: ${why}.`, { cause })
+    throw optionInvalid(`away.file: "${file}" cannot be read: ${why}.`, { cause })
   }
 }

@@ -6,9 +6,8 @@ import { eventLoop } from '../../../event-loop.ts'
 import { Flow } from '../../../flow/flow.ts'
 import { FlowShare } from '../../../flow/share.ts'
 import type { Socket, SocketHandler } from '../../../socket.ts'
-import { bindLocally } from '../../../sockets/associate.ts'
-import { acceptLocally } from '../../../sockets/loopback.ts'
 import type { LocalConnection, LocalDoor } from './local-end.ts'
+import { acceptLocally, bindLocally } from './loopback.ts'
 
 /** The silence in milliseconds after which the system checks whether the other side is there, as for raw visitors. */
 const KEEP_ALIVE_MS = 60_000

@@ -20,7 +20,6 @@ const ASK_MS = 5
 /** A connection, or a flow of datagrams, at the port. */
 export interface LocalConnection {
   readonly socket: Socket
-  /** Passes it to its stream. */
   take(handler: SocketHandler): void
 }
 
@@ -65,7 +64,6 @@ export class LocalEnd implements Origin {
     return `${this.#scheme}://localhost:${this.#port}`
   }
 
-  /** Returns the tunnel to request. */
   settingsWith(token: string | undefined): TunnelSettings {
     return {
       kind: this.#scheme,
