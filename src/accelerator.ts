@@ -62,7 +62,7 @@ export const smallReads: Int32Array<SharedArrayBuffer> = new Int32Array(new Shar
 
 /** A connection that lanes share. */
 export interface Trunk {
-  /** Returns a number for a lane that this side begins. The other side must be told which stream it belongs to. */
+  /** Returns a number for a lane that this side begins. The other side must learn which stream it belongs to. */
   nextLane(): number
   /**
    * Serves a connection in a lane: a visitor's small requests, on `terms`; without terms, whatever an app sends. The
@@ -70,7 +70,7 @@ export interface Trunk {
    * now.
    */
   enter(socket: Socket, lane: number, terms: LaneTerms | undefined, handler: LaneHandler): Lane | undefined
-  /** Refuses a lane that the other side began. Its bytes are passed to `more`, if possible. */
+  /** Refuses a lane that the other side started. Its bytes are passed to `more`, if possible. */
   refuse(lane: number, handler: LaneHandler): void
 }
 

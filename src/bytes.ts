@@ -19,13 +19,13 @@ export function copyOf(bytes: Uint8Array, start = 0, end: number = bytes.length)
 }
 
 /**
- * Frees the memory of an array that only the caller has, and of all its views. The collector would do so much later.
+ * Frees the memory of an array that only the caller has, and of all its views. The collector would do this much later.
  */
 export function free({ buffer }: Uint8Array): void {
   if (buffer instanceof ArrayBuffer) buffer.transfer(0)
 }
 
-/** The length from which pieces are kept as they are. */
+/** The length from which pieces are kept without a copy. */
 const LARGE_BYTES = 16_384
 
 /**

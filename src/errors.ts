@@ -10,7 +10,7 @@ export interface ErrorEntry {
   readonly fault: 'visitor' | 'server' | 'client' | 'origin' | 'user'
   /** Whether the same request or command may succeed later. Default `false`. */
   readonly retryable?: boolean
-  /** What happened, in one sentence. */
+  /** The event behind the code, in one sentence. */
   readonly meaning: string
   /** The next step of the reader, in one or two sentences. */
   readonly action: string

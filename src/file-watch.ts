@@ -1,4 +1,4 @@
-// Notices that files have changed, in any of the ways in which editors, certbot and orchestrators write them.
+// Notices that files have changed, by any of the methods with which editors, certbot and orchestrators write them.
 
 import { type FSWatcher, realpathSync, statSync, watch } from 'node:fs'
 import { dirname, resolve } from 'node:path'

@@ -177,7 +177,7 @@ export abstract class LaneSide extends LaneEndpoint {
 
 export class Lane extends LaneSide {
   readonly #terms: LaneTerms
-  /** The bytes of the open request so far, as they came. */
+  /** The unchanged bytes of the open request so far. */
   #request = new Uint8Array(USUAL_REQUEST_BYTES)
   #requestBytes = 0
   #isAsked = false

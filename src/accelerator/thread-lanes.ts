@@ -63,7 +63,7 @@ export type LaneNews =
   | { readonly kind: 'trunk-over'; readonly trunk: number }
 
 /**
- * The time in milliseconds for which exchanges wait for others before they are reported, too short for a person to
+ * The time in milliseconds for which exchanges wait for others before they are reported. It is too short for a person to
  * notice. A message costs about 20 µs at both ends and wakes two main threads: with 16 ms, the command line needed 8
  * % more at 400 requests a second.
  */

@@ -419,7 +419,7 @@ export class Issuer extends Events<IssuerEvents> implements Certificates {
 
   async #continue(id: string, names: readonly string[]): Promise<void> {
     try {
-      // A renewal: the certificate to be replaced is no reason to stop.
+      // A renewal: the certificate to be replaced does not stop it.
       await this.#ordered(id, names, await this.#store.certificate(id))
     } catch {
       // Reported as `failed`.

@@ -159,7 +159,7 @@ export interface ResponseEvent {
   readonly durationMs: number
   readonly bytes: number
   readonly error?: string
-  /** More about the reason: the fault of the app's response, or the text of a guard of the server (`server` only). */
+  /** The reason in detail: the fault of the app's response, or the text of a guard of the server (`server` only). */
   readonly reason?: string
   /** The name of a webhook's event or GraphQL operation, with the inspector only. */
   readonly event?: string

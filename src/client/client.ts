@@ -185,7 +185,7 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
   async disconnect(): Promise<void> {
     if (this.#state !== 'idle' && this.#state !== 'closed') {
       const connection = this.#connection
-      // While the server is away, it reserves the names for the lease, and the next start may have them.
+      // The server reserves the names for the lease, and the next start may have them.
       const drops = connection === undefined ? [] : this.#tunnels.dropResumes()
       const retired = [...this.#retired.keys()]
       this.#retired.clear()

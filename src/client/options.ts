@@ -378,7 +378,7 @@ export interface InspectOptions {
   readonly store?: string
 }
 
-/** One of several servers, with settings that the others do not get. */
+/** A server of several, with settings that the others do not get. */
 export interface OneServer {
   /** The address, as in `server`. */
   readonly url: string

@@ -230,7 +230,7 @@ function unknownKey(key: string, path: string, fields: Fields, elsewhere: readon
     const found = Object.entries(others).some(([name, field]) => spellingsOf(name, field).includes(key))
     if (found) return `${unknown}: it belongs ${where}`
   }
-  // In the spelling of the file's other keys.
+  // The spelling is that of the file's other keys.
   const isCamel = /[a-z][A-Z]/.test(key)
   const spell = (one: string) => (isCamel ? camelOf(one) : one)
   const here = nearest(key, Object.keys(fields).map(spell))

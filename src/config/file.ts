@@ -35,7 +35,7 @@ export function readConfigText(path: string): string | Fault {
   try {
     return new TextDecoder('utf-8', { fatal: true }).decode(read)
   } catch {
-    // It only throws for bytes that are not UTF-8.
+    // The decoder only throws for bytes that are not UTF-8.
     return whole('is not a text file in UTF-8')
   }
 }

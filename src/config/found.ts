@@ -1,4 +1,4 @@
-// What a configuration file may do that was found in the current folder rather than named by the user.
+// The rights of a configuration file that was found in the current folder rather than named by the user.
 
 import { readlinkSync, realpathSync } from 'node:fs'
 import { isIP } from 'node:net'

@@ -85,7 +85,7 @@ export class RedisTables implements DirectoryTables {
     const found: TableEntry[] = []
     let cursor = '0'
     do {
-      // In pieces, because a table of 100,000 entries would block Redis for a tenth of a second.
+      // Reads in pieces, because a table of 100,000 entries would block Redis for a tenth of a second.
       const [next, flat] = await this.#commands.hscan(`${this.#prefix}table:${table}`, cursor, 'COUNT', 1_000)
       for (let at = 0; at < flat.length; at += 2) found.push(entryOf(flat[at] ?? '', flat[at + 1] ?? ''))
       cursor = next

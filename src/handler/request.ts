@@ -34,7 +34,7 @@ export function requestOf(
     const request = new Request(urlOf(head, scheme), init)
     return request.method === head.method ? request : undefined
   } catch {
-    // A Request cannot have the methods CONNECT, TRACE and TRACK, nor a target that is no valid URL.
+    // A Request cannot have the methods CONNECT, TRACE and TRACK, nor a target that is not a valid URL.
     return undefined
   }
 }

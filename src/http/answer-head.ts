@@ -213,7 +213,7 @@ function isAnswerFramed(head: ResponseHead, requestMethod: string): boolean {
   }
   if (head.body === 'close') head.keepAlive = false
   if (status === 101) {
-    // RFC 9110 section 7.8: a 101 names the protocol that it switches to. One without it is an attack or a mistake.
+    // RFC 9110 section 7.8: a 101 names the protocol that it switches to. A 101 without it is an attack or a mistake.
     if (isOld || !fields.upgrades || fields.upgradeLine < 0)
       return isFault(head, 'it is a 101 without "Connection: Upgrade", or without Upgrade')
     head.upgrade = fields.readUpgrade()

@@ -131,7 +131,7 @@ function compare(bytes: Uint8Array, start: number, pattern: Uint8Array): number 
   let match = SAME
   for (let index = 0; index < pattern.length; index++) {
     const byte = bytes[start + index]!
-    // Of the token characters, `| 0x20` changes only letters into a character that a pattern can contain.
+    // Among the token characters, `| 0x20` changes only letters into a character that a pattern can contain.
     if ((byte | 0x20) === pattern[index]) continue
     if (pattern[index] !== DASH || isAlphanumeric(byte)) return DIFFERENT
     match = SIMILAR

@@ -267,7 +267,7 @@ export class Fields {
   }
 
   /**
-   * Reads the Connection lines. Returns `false` if they nominate a header of framing or routing, too many names, or
+   * Reads the Connection lines. Returns `false` if they nominate a header of framing or routing, or too many names, or
    * (unless `isLenient`) text that is not a token.
    */
   readConnection(isLenient: boolean): boolean {

@@ -118,7 +118,7 @@ export function forwardRequestHead(head: RequestHead, hop: Hop, into: Uint8Array
   return fitting(to, into)
 }
 
-/** What the head of a response says about the visitor's connection. */
+/** The facts in the head of a response about the visitor's connection. */
 export interface AnswerStyle {
   /** Whether the connection ends after this response. */
   readonly close: boolean
@@ -139,8 +139,7 @@ export function forwardResponseHead(
   const isInterim = status < 200
   // A 426 must name the protocol to upgrade to. Any other response would offer protocols that we do not forward.
   const keepsUpgrade = head.upgrade !== '' || (status === 426 && fields.upgradeLine >= 0)
-  // RFC 9110 section 8.6 and RFC 9112 section 6.1: neither header is allowed here, and a visitor might wait for a
-  // body.
+  // RFC 9110 section 8.6, RFC 9112 section 6.1: neither header is allowed here; a visitor might wait for a body.
   const dropsLength = isInterim || status === 204 || options.dropsChunks === true
   let to = copy(HTTP_1, 0, HTTP_1.length, into, at)
   let from = head.start + HTTP_1.length

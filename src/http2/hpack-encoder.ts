@@ -28,7 +28,7 @@ const SLOTS = 256
 export class HpackEncoder {
   readonly #table: DynamicTable
   readonly #ownLimit: number
-  /** The smallest table size since the last block, and whether the peer must be told about sizes. */
+  /** The smallest table size since the last block, and whether the peer must be notified about sizes. */
   #smallest = 0
   #isResized: boolean
   /**

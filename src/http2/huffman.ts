@@ -126,7 +126,7 @@ export function encodeHuffman(
     const byte = bytes[from]!
     let code = CODES[byte]!
     let bits = BITS[byte]!
-    // At most seven bits are pending, so 24 more fit into the 31 that stay positive.
+    // Never more than seven bits are pending, so 24 more fit into the 31 that stay positive.
     if (bits > 24) {
       bits -= 16
       pending = (pending << bits) | (code >>> 16)

@@ -50,7 +50,7 @@ async function startProcess(): Promise<LocalServer> {
     await server.start()
     process.stdout.write(String(server.port))
   `
-  // In a folder without configuration for Bun, because a project's is not for this program.
+  // Runs in a folder without configuration for Bun, because a project's is not for this program.
   const child = spawn('bun', ['--no-env-file', '--config=/dev/null', '-e', program], {
     cwd: tmpdir(),
     stdio: ['pipe', 'pipe', 'inherit'],

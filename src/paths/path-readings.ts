@@ -5,7 +5,7 @@ export function isPlain(path: string): boolean {
   return /^\/[^%\\;\0-\x20?#]*$/.test(path) && !/\/\/|\/\.{1,2}(?:\/|$)/.test(path)
 }
 
-/** As `isPlain`, for a path as sent, in which each character is a byte. */
+/** Does the same as `isPlain`, for a path as sent, in which each character is a byte. */
 export function hasOneReading(path: string): boolean {
   return isPlain(path) && path.search(OVERLONG) < 0
 }

@@ -77,7 +77,7 @@ export class PathRules<Rule> {
 }
 
 /**
- * Returns the path as apps that ignore case compare it: in ASCII letters and, if it has others, in all letters. Some
+ * Returns the path as apps that ignore case compare it: in ASCII letters and, if it has others, in those as well. Some
  * of them read the KELVIN SIGN as `k`. Each character is a byte.
  */
 function foldsOf(path: string): readonly string[] {

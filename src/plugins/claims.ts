@@ -67,7 +67,7 @@ export function ambiguityOf(pattern: string): string | undefined {
  * in a name.
  */
 export function withClaims(pattern: string, payload: JWTPayload): string | undefined {
-  // With more in the pattern, the dashes for a slash would not mark the end of the claim.
+  // The dashes for a slash would not mark the end of the claim if there were more in the pattern.
   const isAlone = pattern.match(CLAIM)?.length === 1 && !pattern.includes('*')
   let isWhole = true
   const name = pattern.replace(CLAIM, (_, claim: string) => {

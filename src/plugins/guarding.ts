@@ -60,7 +60,7 @@ export function guarding(options: GuardingOptions = {}): GuardMaker {
   let making: Promise<GuardMaker> | undefined
   let maker: GuardMaker | undefined
   return (definition, tunnel) => {
-    // At once if possible, so that its time counts for the client, which waits for its turn if it asks for many.
+    // Runs at once if possible, so that its time counts for the client, which waits for its turn if it asks for many.
     if (maker !== undefined) return maker(definition, tunnel)
     // Loaded with the first guard, because a server without guards does not need it.
     making ??= import('./making.ts').then(({ makerOf }) => (maker = makerOf(options)))

@@ -21,7 +21,7 @@ export class HashTurns {
       const turn = deferred()
       waiting.push(turn.resolve)
       this.#waiting.set(guard, waiting)
-      // It takes the place of the hash that ends.
+      // The next one takes the place of the hash that ends.
       await turn.promise
     } else this.#running++
     try {

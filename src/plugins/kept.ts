@@ -66,7 +66,7 @@ export class Kept {
     this.#cut(this.#byId.get(id) ?? [])
   }
 
-  /** Moves the entries to another guard's collection. Those that `renew` accepts stay, the others are cut. */
+  /** Moves the entries to another guard's collection. Entries that `renew` accepts stay; the others are cut. */
   handTo(next: Kept | undefined, renew: (permission: Permission) => Permission | undefined): void {
     const leaving: Entry[] = []
     for (const entry of [...this.#all]) {

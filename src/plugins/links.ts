@@ -1,4 +1,4 @@
-// A sign-in method: signed links. Each opens a path until it expires. One that works once shows a button first.
+// A sign-in method: signed links. Each opens a path until it expires. A link that works once shows a button first.
 
 import { LINK_PURPOSE, type LinkContent } from '../guard.ts'
 import type { Reading, Refusal } from '../plugin.ts'

@@ -98,7 +98,7 @@ export class TunnelGuard implements Guard, Sessions {
     return this.#admitRequest({ ...visitor, head: visitor.head })
   }
 
-  /** With access rules only, the head of an admitted visitor is not read. */
+  /** The head of an admitted visitor is not read if there are only access rules. */
   allot(visitor: Admittance): Allotment | 'all' | undefined {
     const { walls } = this.#parts
     if (!this.#leavesHeads) return undefined

@@ -289,7 +289,7 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
     const { settings, parts } = this.#context
     await parts.load(settings)
     try {
-      // Visitors can arrive on an inherited socket as soon as it is open, so parts start before it.
+      // Visitors can arrive on an inherited socket as soon as it opens, so parts start before it.
       await parts.start(this.#whole)
       await this.#listeners.open()
       await parts.listening()

@@ -50,7 +50,7 @@ export interface ByteStream {
   end(): void
   /** Ends both directions: the other side gets the code and drops bytes in transit. */
   reset(code: ErrorCode): void
-  /** As `reset`, and also calls the own handler's `reset`. */
+  /** Does the same as `reset`, and also calls the own handler's `reset`. */
   giveUp(code: ErrorCode): void
   /** Called when the stream is closed. Only a session's streams call it. */
   gone?: (() => void) | undefined

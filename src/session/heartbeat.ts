@@ -60,7 +60,7 @@ export class Heartbeat {
     this.#sendPing(number)
   }
 
-  /** Called when a PONG arrived. One without a PING is ignored. */
+  /** Called when a PONG arrived. A PONG without a PING is ignored. */
   answered(number: number): void {
     const index = this.#unanswered.findIndex(ping => ping.number === number)
     const ping = this.#unanswered[index]

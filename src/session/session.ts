@@ -45,7 +45,7 @@ const MAX_CLIENT_MESSAGES_PER_SECOND = 1_024
  * a link, and release it.
  */
 const MESSAGES_FOR_A_TUNNEL = 4
-/** The usual length of a control message. One with routes may be several times as long. */
+/** The usual length of a control message. A message with routes may be several times as long. */
 const BYTES_OF_A_MESSAGE = 1_024
 
 /**

@@ -172,8 +172,7 @@ export class Connection implements Socket, Source, Lender {
   received(bytes: Uint8Array): void {
     // Encrypted bytes of a connection on which TLS was begun.
     if (this.handler === undefined) return
-    // Bun reads a broken connection even if it is paused. The order of these bytes and those that another thread
-    // moved is unknown.
+    // Bun reads a broken connection even if it is paused, and the order with bytes of other threads is unknown.
     if (this.isRead) return this.broke()
     this.#reading.arrived(bytes.length)
     this.handler.received(bytes)
@@ -316,7 +315,7 @@ export class Connection implements Socket, Source, Lender {
   }
 
   get protocol(): string {
-    // Without ALPN this is false or null, whatever its type says.
+    // This is false without ALPN or null, whatever its type says.
     return this.raw.alpnProtocol || ''
   }
 

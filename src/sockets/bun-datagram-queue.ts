@@ -169,7 +169,7 @@ async function load(): Promise<SetOption | undefined> {
       setsockopt(fd, platform.SOL_SOCKET, option, ffi.ptr(value), value.byteLength)
     }
   } catch {
-    // Without FFI, nothing is limited.
+    // Nothing is limited without FFI.
     return undefined
   }
 }

@@ -155,7 +155,7 @@ async function dialVia(
     return below
   }
   try {
-    // A TLS server never sends first, and these bytes cannot be given back to Bun.
+    // A TLS server never sends first, and these bytes cannot be returned to Bun.
     if (rest.length > 0) throw failure('EPROTO', 'bytes came before the TLS handshake')
     const options = await dialTls({ ...(host !== undefined && { serverName: host }), ...tls })
     below.isPlain = false

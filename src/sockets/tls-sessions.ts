@@ -14,7 +14,7 @@ interface Known extends SessionSlot {
 
 /**
  * The sessions by the options object: certificate checks also apply to sessions, so dials with other options must not
- * resume them. Each options object has one address; another address starts anew.
+ * resume them. Each options object has one address; another address starts again.
  */
 const slots = new WeakMap<TlsOptions, Known>()
 

@@ -717,7 +717,7 @@ const SERVER_MESSAGES = {
     ),
     (message, { reason }) => ({
       ...withKnownError(message),
-      // The text is for people. One that is too long is left out.
+      // The text is for people. A text that is too long is left out.
       ...(isText(reason, 200) && { reason: printable(reason) }),
     }),
   ),

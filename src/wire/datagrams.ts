@@ -28,7 +28,7 @@ export class DatagramReader {
   readonly #send: SendDatagrams
   readonly #header: Uint8Array = new Uint8Array(DATAGRAM_HEADER_BYTES)
   #headerEnd = 0
-  /** The datagram that began in an earlier piece, once its length is known. */
+  /** The datagram that started in an earlier piece, once its length is known. */
   #payload: Uint8Array | undefined
   #payloadEnd = 0
 

@@ -86,7 +86,7 @@ export class WebSocketParser {
   }
 
   /**
-   * Takes bytes from `from` on as they came from the network. The parser unmasks them in place. Returns the next
+   * Takes bytes from `from` on in the form of the network. The parser unmasks them in place. Returns the next
    * position: before the end if it was paused, or handled `mostFrames`. A text message counts as several frames,
    * because its receiver has to parse it.
    */
@@ -358,7 +358,7 @@ class Collector {
   }
 }
 
-/** A text message in pieces, which are decoded at its end. One that is never completed costs only its bytes. */
+/** A text message in pieces, which are decoded at its end. A message that is never completed costs only its bytes. */
 class TextCollector {
   length = 0
   readonly #small = new Collector()

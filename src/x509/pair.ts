@@ -16,7 +16,7 @@ function parsed<Value>(parse: () => Value): Value | undefined {
   try {
     return parse()
   } catch {
-    // It is not PEM of this kind, and OpenSSL's message says no more.
+    // The text is not PEM of this kind, and OpenSSL's message says no more.
     return undefined
   }
 }

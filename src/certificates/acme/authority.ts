@@ -32,7 +32,7 @@ export interface AcmeAuthorityOptions extends AcmeServer {
   readonly progressed?: (names: readonly string[], step: Step) => void
 }
 
-/** What an order waits for: the zone's servers, until they have the records; then the authority. */
+/** The object that an order waits for: the zone's servers, until they have the records; then the authority. */
 export type Step = 'dns' | 'check'
 
 const DEFAULT_ORDER_TIMEOUT_MS = 300_000
@@ -250,7 +250,7 @@ export class AcmeAuthority implements Authority {
   }
 
   /**
-   * Removes the records. One that stays does not affect the certificate: it is reported, and the order continues. A
+   * Removes the records. A record that stays does not affect the certificate: it is reported, and the order continues. A
    * `failure` that ended the order, such as a refused key, is reported once.
    */
   async #withdraw(solver: Solver, checks: readonly Check[], failure?: unknown): Promise<void> {

@@ -63,7 +63,7 @@ export async function doctor(settings: DoctorSettings, run: DoctorRun): Promise<
     show(wayChecks)
     const checks = way === undefined ? wayChecks : await checkServer(way)
     if (way !== undefined) show(checks)
-    // With a failed check before it, a round trip would only fail again.
+    // A round trip after a failed check would only fail again.
     if (!checks.some(({ verdict }) => verdict === 'fail'))
       show(await checkRoundTrip(server, { ...client, token }))
     const { host = '' } = way?.server.address ?? {}

@@ -293,7 +293,7 @@ const SCRIPT = `read -r _; kill -s TERM -- "$1" && sleep ${KILL_AFTER_S} && kill
  */
 export function endWithUs(target: number): () => void {
   if (process.platform === 'win32') return () => {}
-  // In a group of its own, so that signals to ours do not reach it.
+  // Has a group of its own, so that signals to ours do not reach it.
   const watch = spawn('sh', ['-c', SCRIPT, 'sh', `${target}`], {
     stdio: ['pipe', 'ignore', 'ignore'],
     detached: true,

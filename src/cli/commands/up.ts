@@ -208,7 +208,7 @@ class Up {
   }
 }
 
-/** What a line calls for its reports. */
+/** The functions that a line calls for its reports. */
 interface LineOwner {
   readonly source: Source
   readonly run: Run

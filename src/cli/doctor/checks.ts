@@ -29,7 +29,7 @@ import { whyNoAnswer } from './https-checks.ts'
 
 export interface Check {
   readonly verdict: 'ok' | 'fail' | 'note'
-  /** What is checked, in one or two words. */
+  /** The object of the check, in one or two words. */
   readonly what: string
   readonly found: string
   /** The next step. */

@@ -156,7 +156,7 @@ export class Status {
       const since = forMs < 1_000 ? '' : `, ${formatDuration(forMs)}`
       const live =
         service === undefined ? '' : `${this.#known.size - this.down.size} of ${this.#known.size} live  `
-      // In the order of the file rather than the order of the failures.
+      // The order is that of the file rather than of the failures.
       const names = [...this.#known].filter(name => this.down.has(name)).map(visible)
       if (this.down.size > 1) return ['○', `${live}${names.join(', ')} down`]
       return ['○', `${live}nothing on ${down.origin} yet${since}`]

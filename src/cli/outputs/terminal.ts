@@ -8,7 +8,7 @@
 //   ● live  1 request
 //   o open  c copy  h help  Ctrl+C quit
 //
-// It does not use the full screen, so that earlier lines can be read and copied, and a crash leaves a usable shell.
+// The output does not use the full screen, so that earlier lines can be read and copied, and a crash leaves a usable shell.
 
 import { VERSION } from '../../version.ts'
 import type {

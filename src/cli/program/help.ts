@@ -68,7 +68,7 @@ export const LAYOUT: Partial<Help> = {
   },
 }
 
-/** Returns the heading of an option. One without a heading, such as --help, is in the last group. */
+/** Returns the heading of an option. An option without a heading, such as --help, is in the last group. */
 function headingOf(option: Option, command: Command): string {
   if (command.parent === null) return 'Common options (all of them: localtunnels http --help):'
   return option.helpGroupHeading ?? command.options.at(-1)?.helpGroupHeading ?? 'Options:'

@@ -183,7 +183,7 @@ function clusterSettings(flags: Flags): Pick<ServerConfigOptions, 'clusterOf'> {
   const url = flags.text('cluster')
   const peerUrl = flags.text('peerUrl')
   if (url === undefined && peerUrl === undefined) return {}
-  // With the file's URL, if the flags have none.
+  // Adds the file's URL if the flags have none.
   return { clusterOf: { url: url ?? '', ...(peerUrl !== undefined && { peerUrl }) } }
 }
 

@@ -97,7 +97,7 @@ export class Logins {
       }
       if (typeof standard === 'string' && this.#kept.has(standard)) this.#standard = standard
     } catch (cause) {
-      // Without the reason, which may quote the content.
+      // The reason is left out, because it may quote the content.
       throw invalid('is not a file of logins', { cause })
     }
   }

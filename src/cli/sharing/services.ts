@@ -54,7 +54,7 @@ export class Services {
   }
 
   /**
-   * Runs these services. Those with equal settings stay unchanged. First all others are released, because a new one
+   * Runs these services. Services with equal settings stay unchanged. First all others are released, because a new one
    * may want their names; then all new ones are registered at once. While the server is away this waits without
    * limit; `superseded` ends the wait, and the requests continue.
    */

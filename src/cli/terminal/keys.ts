@@ -55,7 +55,7 @@ export function listenForKeys(input: KeyInput, keys: Keys, stop: AbortSignal): b
     const signal = text.split('').flatMap(one => SIGNALS[one] ?? [])[0]
     if (signal === undefined) return text.length === 1 ? keys[text]?.() : undefined
     if (signal !== 'SIGINT') leave()
-    // Signals the whole job, as the terminal does, but not other jobs, in case another process began it.
+    // Signals the whole job, as the terminal does, but not other jobs, in case another process started it.
     process.kill(signal === 'SIGINT' ? process.pid : 0, signal)
   }
   const end = () => {

@@ -35,7 +35,7 @@ export interface Registration {
   readonly probeSecret?: string
 }
 
-/** A report that a visitor's request began. */
+/** A report that a visitor's request has started. */
 export interface RequestSeen {
   /** The id of the request, which the report of its response repeats. */
   readonly id: number

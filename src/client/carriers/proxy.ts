@@ -51,7 +51,7 @@ export function proxyChooser({ proxy, ca }: ProxyOptions, environment: Environme
 /** Returns the environment variable for an address. Lower case wins, and an empty variable counts as not set. */
 function variableFor(address: Address, environment: Environment): string | undefined {
   const scheme = address.tls === undefined ? 'http' : 'https'
-  // In a CGI process, HTTP_PROXY is the `Proxy` header of a stranger's request (CVE-2016-5385).
+  // HTTP_PROXY in a CGI process is the `Proxy` header of a stranger's request (CVE-2016-5385).
   const isForeign = scheme === 'http' && environment.REQUEST_METHOD !== undefined
   const names = [`${scheme}_proxy`, ...(isForeign ? [] : [`${scheme.toUpperCase()}_PROXY`])]
   return [...names, 'all_proxy', 'ALL_PROXY'].find(name => environment[name])

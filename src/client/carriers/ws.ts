@@ -149,7 +149,7 @@ function urlHost(host = 'localhost'): string {
 
 function failureOf(error: Error, request: CarrierRequest): TunnelError {
   if (error.message.includes('handshake has timed out')) return tooLate()
-  // These are the errors of `ws` about an invalid 101.
+  // The errors of `ws` about an invalid 101.
   if (/^Invalid|^Server sent|^Missing/.test(error.message)) {
     return new TunnelError('SERVER_REFUSED', undefined, { cause: error })
   }

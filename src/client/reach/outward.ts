@@ -40,7 +40,7 @@ export function dialOutward(servers: readonly Address[], dial: Dial): Dial {
 }
 
 /**
- * Returns the distance of a server. One that cannot be looked up here is reached through a proxy, and may be
+ * Returns the distance of a server. A server that cannot be looked up here is reached through a proxy, and may be
  * anywhere.
  */
 async function nearest({ host = 'localhost' }: Address): Promise<number> {

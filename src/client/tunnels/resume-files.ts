@@ -14,7 +14,7 @@ import { privatePath, readPrivate, writePrivate } from './private-json.ts'
 const STALE_LOCK_MS = 5_000
 const LOCK_PAUSE_MS = 10
 
-/** What a secret is for: a name, or a port as text; with `acme`, the certificate orders of a server. */
+/** The purpose of a secret: a name, or a port as text; with `acme`, the certificate orders of a server. */
 export interface Holding {
   readonly kind: GrantedKind | 'acme'
   readonly name: string

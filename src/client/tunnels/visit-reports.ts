@@ -177,7 +177,7 @@ export class UnderWay<Report extends { readonly id: number }> {
     return begun.report
   }
 
-  /** Returns all requests, with the milliseconds since each began. */
+  /** Returns all requests, with the milliseconds since the start of each. */
   all(): readonly { readonly id: number; readonly durationMs: number }[] {
     const now = performance.now()
     return [...this.#begun].map(([id, { at }]) => ({ id, durationMs: Math.round((now - at) * 100) / 100 }))

@@ -33,7 +33,7 @@ const REPLY_MS = 2_000
 /** The length and number of the rows that graphs show: an hour, and a week. A row takes about 40 bytes. */
 const SPANS = { minute: [60_000, 60], hour: [3_600_000, 168] } as const
 
-/** What a server reports about itself. */
+/** The report of a server about itself. */
 export interface Reporter {
   ownTunnels(): readonly TunnelRow[]
   ownClients(): readonly ClientRow[]

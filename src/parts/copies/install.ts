@@ -17,7 +17,7 @@ export const installCopies: Install = server => {
   })
   return {
     name: 'copies',
-    // Without `lane`, because a lane serves one client.
+    // Has no `lane`, because a lane serves one client.
     layer(next, tunnel) {
       const { name, pool } = tunnel
       if (pool?.affinity !== 'all') return next

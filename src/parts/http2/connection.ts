@@ -202,7 +202,7 @@ export class Http2Connection
     new StreamChannel(this, stream).begin(fields, isLast)
   }
 
-  /** Called after frames were written. Those of one turn are sent together. */
+  /** Called after frames were written. Frames of one turn are sent together. */
   framed(): void {
     if (this.#isFlushPlanned || this.#isTaking || !this.#hasBegun) return
     this.#isFlushPlanned = true

@@ -33,7 +33,7 @@ const CODES: Readonly<Record<number, bigint>> = {
   [Code.HTTP_1_1_REQUIRED]: 0x110n,
 }
 
-/** The fields of the current section. One is read or written at a time. */
+/** The fields of the current section. Only one section is read or written at a time. */
 const fields = new FieldList()
 const collector = new FieldCollector()
 
@@ -182,7 +182,7 @@ export class Http3Stream implements MultiplexedStream, Deadline {
       if (!this.isClosed) this.handler.writable()
     }
     const room = this.#quic.writer[DRAINS]()
-    // It may have ended both ways. The waiting code is notified in either case.
+    // The stream may have ended both ways. The waiting code is notified in either case.
     Promise.resolve(room).then(isRoom, isRoom)
   }
 

@@ -180,7 +180,7 @@ export class Inbox {
       if (box === undefined || box.owner === owner) this.#deliveries.begin(name, owner, true)
     }
     const isElsewhere = this.#isElsewhere(name)
-    // Without a response, the inbox tries again soon.
+    // The inbox tries again without a response soon.
     if (isElsewhere instanceof Promise) isElsewhere.then(go, () => {})
     else go(isElsewhere)
   }

@@ -21,7 +21,7 @@ export const installInbox: Install = server => {
   const stop = (): void => inbox?.stop()
   return {
     name: 'inbox',
-    // Without `lane`, because lanes remove no lines.
+    // Has no `lane`, because lanes remove no lines.
     layer(next, tunnel) {
       // Other servers trust the headers of copies from this one.
       if (!boxed.has(tunnel) && tunnel.pool?.affinity !== 'all') return next

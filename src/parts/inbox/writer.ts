@@ -1,4 +1,4 @@
-// Writes webhooks to the disk. Those that arrive during one transaction go into the next.
+// Writes webhooks to the disk. Webhooks that arrive during one transaction go into the next.
 
 import { errorOf } from '../../errors.ts'
 import { eventLoop } from '../../event-loop.ts'

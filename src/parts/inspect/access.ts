@@ -20,7 +20,7 @@ export function tokenOf(environment: Readonly<Record<string, string | undefined>
   try {
     return readToken(path) ?? writeToken(path, fresh)
   } catch {
-    // Another process has just written the file, or it cannot be written: then the token lasts as long as this
+    // If another process has just written the file, or it cannot be written, the token lasts as long as this
     // process.
     return readToken(path) ?? fresh
   }

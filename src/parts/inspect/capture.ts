@@ -161,7 +161,7 @@ export class Sampler {
   #tokens: number
   #filledAt: number
   #lastExcessAt = Number.NEGATIVE_INFINITY
-  /** The number of requests in the second that began at `#secondAt`, captured or not. */
+  /** The number of requests in the second that started at `#secondAt`, captured or not. */
   #seen = 0
   #secondAt: number
   /** The number of requests that were not captured. */

@@ -18,7 +18,7 @@ export interface JsonEntry {
 
 export interface JsonFault {
   readonly at: number
-  /** What was expected there: a comma, a value, … */
+  /** The expected text there: a comma, a value, … */
   readonly expected: string
 }
 

@@ -39,7 +39,7 @@ export function waitForExchange(
     const look = (entry: Entry | undefined) => {
       if (entry !== undefined && takes(entry)) settle(() => resolve(entry))
     }
-    /** The ids of ended exchanges that were not checked yet. Those that end during the check are checked after them. */
+    /** The ids of ended exchanges that were not checked yet. Exchanges that end during the check are checked after them. */
     let behind: number[] | undefined = after === undefined ? undefined : endedBehind(store, after)
     const stops = [
       store.on('ended', entry => (behind === undefined ? look(entry) : void behind.push(entry.id))),
@@ -55,7 +55,7 @@ export function waitForExchange(
         if (isSettled) return
       }
       behind = undefined
-      // For an exchange that is over, the stored text counts.
+      // The stored text counts for an exchange that is over.
       if (signal?.aborted === true || inspector.isClosed) abort()
     })()
   })

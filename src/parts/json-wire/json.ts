@@ -267,7 +267,7 @@ function parseLong(text: string): unknown {
   const end = text.length - close.length
   const body = bodyBetween(text, start, end)
   if (body === undefined) return parseWhole(text)
-  // In a JSON text, the quotes of BODY_OPEN would be escaped, and inside another object this would not parse.
+  // The quotes of BODY_OPEN would be escaped in a JSON text, and inside another object this would not parse.
   const rest = parseWhole(`${text.slice(0, open)}}`)
   if (!isObject(rest)) return undefined
   if (close === PLAIN_CLOSE) return { ...rest, body }
@@ -431,7 +431,7 @@ const TEXT_TYPES: ReadonlySet<string> = new Set([
   'application/x-www-form-urlencoded',
 ])
 
-/** Encodes bytes for a message: as text if the content type says so, unless they are not UTF-8 and would be damaged. */
+/** Encodes bytes for a message: as text if the content type is one of text, unless they are not UTF-8 and would be damaged. */
 export function encodeBody(bytes: Uint8Array, contentType: string | undefined): JsonBody {
   if (bytes.length === 0) return NO_BODY
   if (isTextType(contentType)) {

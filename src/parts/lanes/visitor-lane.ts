@@ -61,8 +61,7 @@ export class VisitorLane<Request> implements VisitorShortcut<Request> {
     this.#unfinished = undefined
     const isFit = isResumed || (this.#upstream === upstream && this.#reserved?.isOpen === true)
     if (this.#reserved !== undefined && !isFit) this.giveUp()
-    // A lane serves one host. A proxy in front, whose requests are for several tunnels, would begin and end one all
-    // the time.
+    // A lane serves one host. A proxy in front with requests for several tunnels would begin and end one each time.
     if (this.#lastUpstream !== upstream) this.#forget()
     this.#lastUpstream = upstream
     this.#hasBodies ||= visit.head.method !== 'GET' || visit.head.body !== 'none'
@@ -118,7 +117,7 @@ export class VisitorLane<Request> implements VisitorShortcut<Request> {
       ended: end => {
         const isWorthwhile = end !== undefined && end.counts.requests >= WORTHWHILE_REQUESTS
         this.#wantedEasy = isWorthwhile ? EASY_EXCHANGES : Math.min(2 * this.#wantedEasy, MAX_WANTED_EASY)
-        // An exchange that the lane began continues here. The stream then returns to the pool.
+        // An exchange that the lane started continues here. The stream then returns to the pool.
         if (end?.isAsked) this.#unfinished = grant
         else this.giveUp()
         site.left(end)

@@ -256,7 +256,7 @@ export class InnerVisit implements Visit {
 /** Returns the Request as HTTP/1.1 text, for the host that the visitor requested. */
 function headOf(request: Request, visitor: RequestHead, keepsLength: boolean): Uint8Array {
   const { pathname, search } = new URL(request.url)
-  // A Request cannot have the target `*`, nor an absolute one without a path. It is sent as it came, unless a
+  // A Request cannot have the target `*`, nor an absolute one without a path. It is sent unchanged, unless a
   // middleware changed it.
   const { method, target, pathStart, targetEnd } = visitor
   const isAsterisk = target === '*' ? pathname === '/*' : pathStart === targetEnd && pathname === '/'

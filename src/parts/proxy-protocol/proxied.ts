@@ -6,7 +6,7 @@ import type { AdmittedVisitor } from '../../server/contracts/protocol.ts'
 import type { AskedCertificate, Endpoints, ServerHandshake, Socket, SocketHandler } from '../../socket.ts'
 import { type ProxyHeader, ProxyHeaderReader } from './header.ts'
 
-/** What a front provides for connections with PROXY headers. */
+/** The operations that a front provides for connections with PROXY headers. */
 export interface ProxiedHost {
   readonly deadlines: Clock
   /**

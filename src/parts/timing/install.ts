@@ -5,7 +5,7 @@ import type { Install } from '../../server/contracts/part.ts'
 
 export const installTiming: Install = server => ({
   name: 'timing',
-  // Without `lane`, because lanes do not know how long a request took.
+  // Has no `lane`, because lanes do not know how long a request took.
   layer(next) {
     if (!server.settings.hasServerTiming) return next
     return request => {

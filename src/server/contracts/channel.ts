@@ -67,7 +67,7 @@ export interface VisitChannel {
   over(goesOn: boolean, ease: Ease): void
   /**
    * Asks the visitor to send its next requests on another connection. Exists only where a connection carries many
-   * requests at once; elsewhere `over` does this.
+   * requests at once; other fronts use `over` for this.
    */
   drain?(): void
   /** Hands the connection to a protocol other than HTTP. */

@@ -50,7 +50,7 @@ export interface LaneSite<Request> {
   /** Returns the Host of the visitor's last request. */
   hostWithPort(): string
   limits(): RequestLimits
-  /** Whether no bytes arrived since the lane began. */
+  /** Whether no bytes arrived since the lane started. */
   isUndisturbed(): boolean
   /** Called later, when the lane no longer has the connection. `undefined`: the lane never had it. */
   left(end: LaneEnd | undefined): void
@@ -60,12 +60,12 @@ export interface LaneSite<Request> {
 export interface LaneOffer<Request> {
   readonly tunnel: LayeredTunnel
   readonly clauses: readonly LaneClause[]
-  /** Continues a request that the lane began and returned to the main thread. */
+  /** Continues a request that the lane started and returned to the main thread. */
   resume(arrival: Arrival, upstream: Upstream): Request
 }
 
 export interface VisitorShortcut<Request> {
-  /** Returns the request that the lane began. `undefined` if it began none. */
+  /** Returns the request that the lane started. `undefined` if it started none. */
   resumed(arrival: Arrival): Request | undefined
   /** Begins the exchange on the stream that the visitor has reserved; without one, as the upstream does. */
   begin(upstream: Upstream, visit: Visit): Exchange

@@ -40,7 +40,7 @@ export interface Visit {
   readonly isCertified?: boolean
   /** Whether the server itself sends the request, for no visitor. Default: false. */
   readonly isProbe?: boolean
-  /** The facts that another server of the cluster told about the request. Default: a visitor of this server sent it. */
+  /** The facts that another server of the cluster reported about the request. Default: a visitor of this server sent it. */
   readonly from?: PeerNote | undefined
   /**
    * The logins of the connection (NTLM, Negotiate), if the connection has one visitor only. Default: none; a login

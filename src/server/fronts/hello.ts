@@ -78,7 +78,7 @@ export class HelloConnection implements SocketHandler, Socket, Deadline, Waiting
     host.deadlines.watch(this)
   }
 
-  /** Drops a connection without a hello: its time is over, too many wait, or the server stops. */
+  /** Drops a connection without a hello: too many wait, its time is over, or the server stops. */
   drop(): void {
     this.#reader = undefined
     this.#isSought = false

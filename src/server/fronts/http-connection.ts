@@ -212,8 +212,7 @@ export class HttpConnection
 
   /**
    * Closes an idle connection to make room for another. A connection with half a head also counts as idle: otherwise
-   * visitors that send theirs byte by byte could keep all others out. So does one whose last response was sent. One
-   * whose complete requests wait for a turn does not.
+   * visitors that send theirs byte by byte could keep all others out. So does one whose last response was sent. A connection whose complete requests wait for a turn does not.
    */
   giveWay(): boolean {
     const isWaiting = this.#phase === 'head' && !this.input.isQueued && this.output.isEmpty
@@ -249,7 +248,7 @@ export class HttpConnection
         this.#takeover?.received(at === 0 ? bytes : bytes.subarray(at))
         break
       default:
-        // Without reading, the kernel would send a RST at the close, which destroys the response.
+        // The kernel would otherwise send a RST at the close, which destroys the response.
         if (this.input.dropsTooMuch(bytes.length - at, MAX_DROPPED_BYTES)) this.input.pause()
     }
     return bytes.length
@@ -352,7 +351,7 @@ export class HttpConnection
   get keepsAlive(): boolean {
     const isProvisional = this.#admitted?.refusal !== undefined
     if (!this.#visit.head.keepAlive || this.input.isOver || isProvisional) return false
-    // A request that has arrived is still served after the server began to stop.
+    // A request that has arrived is still served after the server has started to stop.
     return !this.#context.isShut || !this.input.isEmpty
   }
 
@@ -394,8 +393,7 @@ export class HttpConnection
   // ── Between and after requests ─────────────────────────────────────────────────────────────────────────────
 
   #nextRequest(): void {
-    // The next request begins only after the visitor took the response: otherwise requests of a stalled visitor would
-    // fill memory.
+    // The next request waits until the visitor took the response: a stalled visitor's requests would fill memory.
     if (!this.output.isEmpty) {
       this.#phase = 'flushing'
       return

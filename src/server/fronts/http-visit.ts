@@ -20,7 +20,7 @@ import type { RoutedRequest, VisitorRouter } from '../routing/routed-request.ts'
 
 /** A way for the visitor's requests that is faster than its upstream. */
 export interface Shortcut {
-  /** Returns the request that a lane began. `undefined` if none did. */
+  /** Returns the request that a lane started. `undefined` if none did. */
   resumed(arrival: Arrival): RoutedRequest | undefined
   /**
    * Begins the exchange on the stream that the visitor has reserved, if it leads to this upstream; otherwise as the

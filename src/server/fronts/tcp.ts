@@ -20,8 +20,7 @@ export function listenTcp(
     return listenBun({
       hostname: context.settings.hostname,
       port,
-      // Worker processes share a port: a client may have moved to this one before the old one noticed, and a pool has
-      // clients at several.
+      // Worker processes share a port: a client may have just moved to this one, and a pool has clients at several.
       sharesPort: context.servers?.isOneMachine === true,
       inherited: context.inheritance?.take(port),
       admit: socket => admission.admit(socket, false),

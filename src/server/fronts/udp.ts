@@ -169,7 +169,7 @@ class UdpPort implements OpenPort {
     })
   }
 
-  /** Whether the visitor waits already, or so many do that no guard is asked about another one. */
+  /** Whether the visitor waits already, or the number of waiting visitors is at its maximum. */
   #isFullOrAsked(port: number, address: string): boolean {
     const { size } = this.#judged
     return size > 0 && (size >= this.#context.limits.maxAskedFlows || this.#judged.has(`${address} ${port}`))

@@ -240,7 +240,7 @@ export class Admission implements Deadline {
   get #addressBounds(): AddressBounds {
     const { settings, limits } = this.#host
     const { addressBounds, isAddressShareDefault } = settings
-    // By default, one address has at most half of the places, however few there are.
+    // One address by default has at most half of the places, however few there are.
     if (!isAddressShareDefault) return addressBounds
     const places = Math.min(limits.maxVisitors, this.#limit - this.#reserve)
     return narrowed(addressBounds, Math.max(1, Math.floor(places / 2)))

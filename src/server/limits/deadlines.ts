@@ -131,7 +131,7 @@ export class IdleTime implements Deadline {
   dueTick = 0
   readonly #context: IdleContext
   readonly #over: () => void
-  /** The tick at which the wait for a request, or for the rest of its head, began. */
+  /** The tick at which the wait for a request, or for the rest of its head, started. */
   #sinceTick: number
 
   /** Makes a timer. `over` is called when the time is over. */
@@ -141,7 +141,7 @@ export class IdleTime implements Deadline {
     const { deadlines, limits } = context
     this.#sinceTick = deadlines.tick
     deadlines.watch(this)
-    // A TLS handshake that ends after the server began to stop missed `drain`. A visitor that is silent so far may be
+    // A TLS handshake that ends after the server has started to stop missed `drain`. A visitor that is silent so far may be
     // a program that gets no processor time.
     deadlines.arm(this, context.isShut ? Math.max(limits.drainIdleMs, 1) : limits.idleTimeoutMs)
   }

@@ -160,7 +160,7 @@ export class QuotaOwner implements Account {
     this.#second = second
   }
 
-  /** Whether so many registrations were refused in this second that no other is examined. */
+  /** Whether the maximum number of registrations was refused in this second, so that no other is examined. */
   isRefusedTooOften(nowMs: number): boolean {
     const { maxTokenRefusals } = this.#quotas.limits
     return Math.floor(nowMs / 1_000) === this.#second && this.#refusals >= maxTokenRefusals

@@ -15,7 +15,7 @@ export class VisitorHop {
   readonly #entrance: Entrance
   /** The address of the connection, without port. */
   readonly address: string
-  /** What another server of the cluster said about its requests. */
+  /** The facts that another server of the cluster reported about its requests. */
   readonly from: PeerNote | undefined
   #hop: Hop | undefined
   #rewrite: Rewrite | undefined

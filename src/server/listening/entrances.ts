@@ -1,4 +1,4 @@
-// The ways in which connections reach the server, and which of their headers are trusted.
+// The listeners through which connections reach the server, and which of their headers are trusted.
 
 import type { Socket, SocketHandler } from '../../socket.ts'
 import type { ServerContext } from '../context/server-context.ts'

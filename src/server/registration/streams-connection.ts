@@ -40,7 +40,7 @@ export class StreamsConnection implements TunnelsOwner {
   dueTick = 0
   readonly #host: StreamsHost
   #rule: Rule
-  /** What the connection uses of its owner's quota, such as bytes that wait for the client. */
+  /** The connection's share of its owner's quota, such as bytes that wait for the client. */
   readonly use: ClientUse
   readonly reports: StreamsReports
   readonly #session: Session

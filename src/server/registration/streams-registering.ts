@@ -85,7 +85,7 @@ export class StreamsRegistering {
     this.count++
     const answered = claimed.then(member => {
       this.count--
-      // While the port was opened, the client may have left, or the server may have reloaded.
+      // The client may have left, or the server may have reloaded, while the port was opened.
       if (this.#owner.isClosed) return typeof member === 'string' ? undefined : member.lapse()
       const ruleNow = rule.in(this.#host.server.settings.policy)
       if (typeof member === 'string') return this.#answer(message, member, rule)

@@ -72,7 +72,7 @@ export class RequestRecord {
   /** The code of a guard's refusal, or the one that a middleware got from the app's side. */
   code: ErrorCode | undefined
   /**
-   * More about the reason than the code says: from the guard, or from `Visit.fail` of an exchange that middlewares
+   * The reason in more detail than the code, from the guard, or from `Visit.fail` of an exchange that middlewares
    * wrap.
    */
   reason: string | undefined

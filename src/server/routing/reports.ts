@@ -20,7 +20,7 @@ export class Reports implements Deadline {
   /** Returns the number of requests per second that are reported one by one; `0`: all. */
   readonly #rate: () => number
   readonly #pass: (counts: UnreportedRequests) => void
-  /** The tick at which the current second began. */
+  /** The tick at which the current second started. */
   #since = Number.NEGATIVE_INFINITY
   #left = 0
   #begun = 0

@@ -112,8 +112,7 @@ export class Serving implements RequestHost {
   #routeToTunnel(request: RoutedRequest, named: NamedTunnel): Route {
     const { name } = named
     const tunnel = this.context.tunnels.find(name)
-    // With a connected client, the tunnel's layers check bans. Without one, a banned visitor must neither wait nor
-    // have a webhook stored.
+    // The layers of a tunnel with a client check bans. Without one, banned visitors must not wait or store webhooks.
     const banned = tunnel?.upstream === undefined ? this.#judge(request) : undefined
     if (banned !== undefined) return banned
     if (tunnel !== undefined || !this.#mayBeClaimed(name)) return this.#routeHere(request, named)

@@ -70,7 +70,7 @@ export function refusalOf(
   if (kind === 'connect' || isEnd) return rule.allowsConnect(labelOf(name)) ? undefined : 'NOT_ALLOWED'
   // The connecting end of a private service shows a token, so it needs no guard.
   if (rule.requiresGuard && kind !== 'private' && !isRefusing(guard)) return 'NOT_ALLOWED'
-  // Without a token, any client could fetch the stored webhooks.
+  // Any client could without a token fetch the stored webhooks.
   if (inbox !== undefined && (terms.inbox === undefined || rule.id === undefined)) return 'INBOX_REFUSED'
   switch (kind) {
     case 'http':

@@ -206,8 +206,7 @@ export function destinationOf(host: string, domains: readonly string[]): Destina
     if (name === 'api' || name === 'www') return isBelow ? UNKNOWN : CONTROL
     return { kind: 'tunnel', name, isBelow }
   }
-  // Plain addresses reach the control host: for a server without a name, for health checks, and for clients on the
-  // same machine.
+  // Plain addresses reach the control host: for servers without a name, health checks, and clients on this machine.
   return host === 'localhost' || isAddress(host) ? CONTROL : UNKNOWN
 }
 

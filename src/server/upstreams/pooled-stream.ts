@@ -87,7 +87,7 @@ export class PooledStream implements StreamHandler, Reserved, Deadline, Taker, K
   received(bytes: Uint8Array, start: number, end: number): void {
     if (this.#phase === 'exchange') return this.#exchange.received(bytes, start, end)
     if (this.#phase !== 'idle' && this.#phase !== 'lent') return
-    // Without a request, a response could only mislead the next visitor.
+    // A response without a request could only mislead the next visitor.
     this.#pool.dropIdle(this)
     this.#reset('PROTOCOL_ERROR')
   }

@@ -196,7 +196,7 @@ export class RequestSender implements Movement {
     return delivered <= this.#sentBefore ? this.#replay : undefined
   }
 
-  /** As `piecesUnlessDelivered`, but also for methods that do no harm when the request arrives twice. */
+  /** Does the same as `piecesUnlessDelivered`, but also for methods that do no harm when the request arrives twice. */
   piecesToRepeat(delivered: number, method: string): readonly Uint8Array[] | undefined {
     return IDEMPOTENT.has(method) ? this.#replay : this.piecesUnlessDelivered(delivered)
   }

@@ -319,8 +319,7 @@ export class StreamExchange implements Exchange {
     const { cleaned } = this.#framer
     const [piece, from, to] = cleaned === undefined ? [bytes, at, bodyEnd] : [cleaned, 0, cleaned.length]
     if (cleaned === undefined && answer.bytes === bytes && headEnd <= at - answer.start) {
-      // The forwarded head is seldom longer than the original. If it fits, it replaces the original in place, and the
-      // body does not move.
+      // The forwarded head is seldom longer. If it fits, it replaces the original in place, and no body moves.
       copyBytes(scratch, 0, headEnd, bytes, at - headEnd)
       this.#write(visit, bytes, at - headEnd, bodyEnd)
     } else if (addBody(headEnd, piece, from, to)) this.#write(visit, scratch, 0, headEnd + to - from)

@@ -84,7 +84,7 @@ export class StreamsUpstream implements TunnelUpstream {
   }
 
   reserve(visit: Visit): Reserved | undefined {
-    // Each request to a pool chooses its client anew.
+    // Each request to a pool chooses its client again.
     const { isShared, apps, lanes } = this.#context
     if (isShared || apps !== undefined || lanes?.isReady() !== true) return undefined
     const fit = this.#idle.findLast(one => one.isLendable)

@@ -1,6 +1,6 @@
 // A carrier on one of our sockets: frames WebSocket messages in place, with one write per batch.
 //
-// It begins after the HTTP upgrade. The JSON wire uses text messages on the same connection.
+// The carrier begins after the HTTP upgrade. The JSON wire uses text messages on the same connection.
 
 import { type Account, copyOf, free, SendQueue } from '../../bytes.ts'
 import { TunnelError } from '../../errors.ts'

@@ -1,5 +1,5 @@
 // A graph of measurements up to now: zero is a line at the bottom, and times without a value are hatched. The pointer
-// or the arrow keys read a minute, in all graphs at once.
+// or the arrow keys read a minute, in every graph at once.
 
 import { useSignal } from '@preact/signals'
 import { useEffect, useRef } from 'preact/hooks'

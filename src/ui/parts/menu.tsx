@@ -65,7 +65,7 @@ export function Menu({
     if (event.key === 'Escape' || event.key === 'Tab') close()
     else if (next[event.key] !== undefined) all[next[event.key]!]?.focus()
     else {
-      // While the menu is open, keys do not reach the page.
+      // Keys do not reach the page while the menu is open.
       event.stopPropagation()
       return
     }

@@ -41,7 +41,7 @@ function partOf(head: Uint8Array, bytes: Uint8Array): Part {
 
 function latin1(bytes: Uint8Array): string {
   let text = ''
-  // A call can have only so many arguments.
+  // A call has a maximum number of arguments.
   for (let at = 0; at < bytes.length; at += 32_768)
     text += String.fromCharCode(...bytes.subarray(at, at + 32_768))
   return text

@@ -41,7 +41,7 @@ export class ExecHook implements DnsProvider {
     const [program = '', ...args] = command
     return new Promise((resolve, reject) => {
       const env = { ...process.env, ACME_ACTION: action, ACME_RECORD_NAME: name, ACME_RECORD_VALUE: value }
-      // In a group of its own, so that child processes of the command end with it.
+      // Has a group of its own, so that child processes of the command end with it.
       const child = spawn(program, [...args, action, name, value], {
         env,
         stdio: ['ignore', 'pipe', 'pipe'],

@@ -7,7 +7,7 @@ const MAX_REASON_CHARS = 1_000
 export function dnsFailed(what: string, cause: unknown): TunnelError {
   if (cause instanceof TunnelError) return cause
   const words = messageOf(cause)
-  // Without control characters, because it is shown on terminals and in logs.
+  // Has no control characters, because it is shown on terminals and in logs.
   const reason = words
     .replace(/[\p{Cc}\s]+/gu, ' ')
     .trim()

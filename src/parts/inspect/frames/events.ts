@@ -60,7 +60,7 @@ export class EventsReader {
       const keptBytes = encoder.encode(text).length
       this.#found({
         type: 'event',
-        // It is only known that it was longer.
+        // Only one fact is known: it was longer.
         totalBytes: this.#isCut ? Math.max(this.#dataChars, keptBytes + 1) : keptBytes,
         keptBytes,
         text,

@@ -124,7 +124,7 @@ export class OriginPool {
 interface Owner {
   /** Called when the exchange is over and the connection can be used again. */
   freed(): void
-  /** As `freed`, but only for this visitor's connection. */
+  /** Does the same as `freed`, but only for this visitor's connection. */
   kept(visitor: number): void
   /** Called when an idle connection was dead, before any byte of a response. */
   stale(request: OriginRequest, settled: Settled): void
@@ -192,7 +192,7 @@ class OriginConnection implements SocketHandler {
 
   received(bytes: Uint8Array): void {
     if (this.#isGone) return
-    // Without a request, a response could only mislead the next visitor.
+    // A response without a request could only mislead the next visitor.
     if (this.#request === undefined) return this.#end()
     this.#hasAnswerBytes = true
     if (this.#isInBody) this.#takeBody(bytes, 0)
