@@ -49,17 +49,22 @@ export function Mark() {
   )
 }
 
-interface AddressProps extends Omit<preact.AnchorHTMLAttributes<HTMLAnchorElement>, 'class'> {
+interface AddressProps {
   readonly class?: string
+  readonly title?: string
   readonly url: string
+  readonly children?: preact.ComponentChildren
 }
 
 /** A link, if a browser can open it. */
-export const Address = ({ url, children = url, ...more }: AddressProps) => (
-  <a {...more} {...(url.startsWith('http') && { href: url, target: '_blank', rel: 'noreferrer noopener' })}>
-    {children}
-  </a>
-)
+export const Address = ({ url, children = url, ...more }: AddressProps) =>
+  url.startsWith('http') ? (
+    <a {...more} href={url} target="_blank" rel="noreferrer noopener">
+      {children}
+    </a>
+  ) : (
+    <a {...more}>{children}</a>
+  )
 
 interface IconButtonProps extends Omit<preact.ButtonHTMLAttributes<HTMLButtonElement>, 'class'> {
   readonly class?: string
