@@ -128,8 +128,8 @@ export interface Reading {
 export type Verdict = undefined | Pass | Refusal | Reading
 
 /**
- * Requests that pass without a question each. They are counted in memory that threads share: a request takes one from `left`, by
- * `Atomics.sub`, and passes when there was one; otherwise it returns it, and the guard is asked as always.
+ * A number of requests that pass without asking the guard for each. Threads share the counter `left`: a request subtracts one with
+ * `Atomics.sub`, and passes if the counter was above 0. Otherwise the request adds the one again, and the guard is asked.
  */
 export interface Allotment {
   readonly left: Int32Array<SharedArrayBuffer>

@@ -1,4 +1,4 @@
-// When to renew a certificate: at the authority's time (RFC 9773), otherwise after two thirds of its lifetime.
+// When to renew a certificate: at the time that the authority suggests (RFC 9773), otherwise after two thirds of the lifetime.
 
 import type { StoredCertificate } from '../store.ts'
 import type { SuggestedWindow } from './authority.ts'

@@ -104,8 +104,8 @@ export class BodyFramer {
   #nameLength = 0
   readonly #name: Uint8Array
   readonly #forbidden: readonly Uint8Array[]
-  // Small chunks of one `feed` that were not returned yet: the first one in place, or several in an array of their
-  // own.
+  // Small chunks that one `feed` read and has not returned. A single chunk stays where it was read; several are copied
+  // into one array.
   #firstStart = 0
   #firstEnd = 0
   #gathered: Uint8Array | undefined

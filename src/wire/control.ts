@@ -208,7 +208,7 @@ export interface Revoked {
   readonly message: string
 }
 
-/** A message to the client: a released tunnel has no visitor left, and no later OPEN names it. */
+/** A message to the client: the last visitor of a released tunnel is gone. The server opens no further stream to it. */
 export interface Released {
   readonly type: 'released'
   readonly tunnel: number

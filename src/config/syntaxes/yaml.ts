@@ -10,7 +10,7 @@ import { type Node, type Read, TableBuilder } from '../node.ts'
  */
 const MAX_VALUES = 20_000
 
-/** The merge key of older YAML, with which people share keys by anchors. In quotes it is an ordinary key. */
+/** The merge key of YAML version 1.1, with which people share keys by anchors. In quotes it is an ordinary key. */
 const MERGE = '<<'
 
 export function readYaml(text: string): Read {

@@ -33,7 +33,7 @@ export interface Guarding {
   judge(own: OwnGuard | undefined, visitor: Admittance, tokenRate?: Guard): Judgement | Promise<Judgement>
   /** Makes the guard that a client asks for. The error says why it is refused. */
   make(definition: object, tunnel: GuardedTunnel): Promise<OwnGuard | TunnelError>
-  /** Closes a guard that is no longer used. `next` is its replacement, if there is one. */
+  /** Closes a guard after its last use. `next`: the guard that replaces it. `undefined`: none does. */
   close(own: OwnGuard, next?: OwnGuard): void
   /** Reports an error: a verdict that cannot be applied, or the reader of a form that threw. */
   fail(cause: unknown): Refusal
