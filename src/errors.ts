@@ -2,7 +2,7 @@
 
 /** The meaning of an error code. */
 export interface ErrorEntry {
-  /** Number in RESET and GOAWAY frames. Never reused; `docs/protocol.md` lists them. */
+  /** Number in RESET and GOAWAY frames. Never reused; `docs/errors.md` lists them. */
   readonly wire: number
   /** The HTTP status that the visitor gets. */
   readonly status: number

@@ -13,7 +13,7 @@ export const MAX_SOURCES = 10_000
 
 /** The minimum number of requests for a lane. With fewer, it would end at once. */
 const MIN_ALLOTTED = 16
-/** The number of allotments at once from which nothing was taken yet. */
+/** The maximum number of allotments that no thread has used yet. */
 const MAX_UNUSED = 64
 /** The largest value of a counter that threads share. */
 const MAX_LEFT = 1_000_000_000
@@ -27,7 +27,7 @@ export class Gcra {
   readonly #windowMs: number
   readonly #maxKeys: number
   readonly #wholeAt = new Map<string, number>()
-  /** The allotments from which threads take, by key. */
+  /** The requests that are lent to worker threads, by key. */
   readonly #allotted = new Map<string, KeyAllotment>()
 
   constructor({ limit, windowMs }: Allowance, maxKeys: number = MAX_SOURCES) {

@@ -17,7 +17,7 @@ export interface Portion {
 
 export class Shares {
   #taken = 0
-  /** The portions that may still give way. */
+  /** The portions that `grow` may still free for another visitor, with their sizes. */
   readonly #portions = new Map<Portion, number>()
   readonly #byKey = new Map<string, number>()
 
@@ -50,7 +50,7 @@ export class Shares {
     return hasRoom
   }
 
-  /** Makes a portion permanent: it does not give way any more. */
+  /** Makes a portion permanent: visitors with less cannot take its room any more. */
   settle(portion: Portion): void {
     this.#portions.delete(portion)
   }

@@ -2,7 +2,7 @@
 
 import type { LentWays, Loan, LoanFault } from '../socket.ts'
 
-/** The operations of a lent connection once it is returned. */
+/** The connection. `Lending` calls these methods after the other thread has returned it. */
 export interface Lender {
   end(): void
   farSideEnded(): void

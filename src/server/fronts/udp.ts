@@ -30,7 +30,7 @@ const UNANSWERED_MS = 1_000
 /** The number of attempts to bind a port that another worker process may have, and the pause between them. */
 const BIND_TRIES = 10
 const BIND_MS = 30
-/** The time in milliseconds whose share of `maxFlowRate` may arrive at once. */
+/** The largest burst of a flow, as milliseconds at `maxFlowRate`. */
 const BURST_MS = 100
 
 /**

@@ -9,7 +9,7 @@ export class Waits<Outcome> {
   readonly #all = new Set<Wait<Outcome>>()
   readonly #takers = new Takers<Wait<Outcome>>()
 
-  /** Makes the waits. `tooLate` is the outcome of a wait that takes too long or loses its place. */
+  /** `tooLate` is the outcome of a wait that takes too long or loses its place. */
   constructor(deadlines: Clock, tooLate: Outcome) {
     this.#deadlines = deadlines
     this.#tooLate = tooLate
