@@ -1,4 +1,4 @@
-// Visitors that wait, bounded in number and time. If every place is taken, the visitor with the most loses one.
+// Waiting requests, limited in number and time. If no more may wait, the visitor with the most waiting requests loses one.
 
 import type { Clock, Deadline } from '../contracts/clock.ts'
 import { type Taker, Takers } from './takers.ts'
