@@ -16,7 +16,7 @@ export interface Holder extends Taker {
   readonly visitor: string
 }
 
-/** Called once: with `undefined` for a place, or the code why there is none. */
+/** Called once: with `undefined` when the request may start, or with the code of its refusal. */
 type Called = (code: ErrorCode | undefined) => void
 
 export class Slots {
