@@ -178,7 +178,7 @@ export interface Session {
     readonly frames: number
     readonly pinned: number
   }
-  /** What the capture has lost since the start. */
+  /** The losses of the capture since the start. */
   readonly dropped: {
     /** The number of exchanges that were dropped, the oldest first, because a limit was reached. */
     readonly exchanges: number

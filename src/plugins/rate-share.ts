@@ -3,7 +3,7 @@
 import type { RateRule } from '../guard.ts'
 import type { Allotment } from '../plugin.ts'
 
-/** The time in milliseconds after which a share expires. What is left of it is lost for its key. */
+/** The time in milliseconds after which a share expires. The rest of it is lost for its key. */
 const SHARE_MS = 1_000
 /** The divisor of a rate: a server has at most this fraction of it at a time. */
 const SHARES = 10
