@@ -55,7 +55,7 @@ export interface Fault {
 }
 
 /**
- * The number of small reads of this process, for which large transfers give way. The main thread uses no atomics: a
+ * The number of small reads of this process. Large transfers pause while it grows. The main thread uses no atomics: a
  * count that is lost between two threads does no harm.
  */
 export const smallReads: Int32Array<SharedArrayBuffer> = new Int32Array(new SharedArrayBuffer(4))
@@ -145,7 +145,7 @@ export interface LaneHandler {
   over(end: LaneEnd): void
   /** Called with bytes from the other side that were not passed on. Later frames of the stream follow all of them. */
   more(bytes: Uint8Array): void
-  /** Called once, when no more bytes come. `isTorn`: the trunk is gone, and bytes may have been lost with it. */
+  /** Called once, after the last bytes. `isTorn`: the trunk has closed, and bytes may be lost. */
   back(isTorn: boolean): void
 }
 
@@ -181,6 +181,6 @@ export interface LaneEnd {
    * Whether the trunk is gone and it is unknown what the other side got, so that the stream cannot be used any more.
    */
   readonly isTorn: boolean
-  /** Bytes for a visitor who has the beginning of the response. Its request is completed in another way. */
+  /** Bytes for a visitor who has the beginning of the response. The main thread completes the request. */
   readonly unsent: Uint8Array | undefined
 }

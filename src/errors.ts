@@ -2,7 +2,7 @@
 
 /** The meaning of an error code. */
 export interface ErrorEntry {
-  /** Number in RESET and GOAWAY frames. Never reused; `docs/protocol.md` lists them. */
+  /** Number in RESET and GOAWAY frames. Never reused; `docs/errors.md` lists them. */
   readonly wire: number
   /** The HTTP status that the visitor gets. */
   readonly status: number
@@ -269,7 +269,7 @@ const ROWS = {
     status: 500,
     fault: 'origin',
     meaning: 'The app threw an error.',
-    action: 'The error event or log of the client has the error as its cause.',
+    action: 'Look in the log of the client, or at the `cause` of its error event.',
   },
   ORIGIN_SCHEME: {
     wire: 172,
@@ -627,7 +627,7 @@ const ROWS = {
     fault: 'visitor',
     retryable: true,
     meaning: 'Over HTTP/3, this server accepts request bodies of up to 8 MiB.',
-    action: 'Send it with HTTP/2 or HTTP/1.1 to the same address.',
+    action: 'Send the request to the same address over HTTP/2 or HTTP/1.1.',
   },
   HOST_TAKEN: {
     wire: 176,

@@ -178,11 +178,11 @@ export interface Session {
     readonly frames: number
     readonly pinned: number
   }
-  /** The numbers of things since the start that the capture lost although it should have stored them. */
+  /** The losses of the capture since the start. */
   readonly dropped: {
     /** The number of exchanges that were dropped, the oldest first, because a limit was reached. */
     readonly exchanges: number
-    /** The number of bytes that arrived faster than they could be read here. */
+    /** The number of bytes that arrived faster than the capture reads. */
     readonly bytes: number
     /** The number of requests that were not captured during sampling. */
     readonly unsampled: number

@@ -11,9 +11,9 @@ export interface Allowance {
 /** The number of addresses remembered at once, about 1 MB. If exceeded, the one that was quiet longest is forgotten. */
 export const MAX_SOURCES = 10_000
 
-/** The minimum number of requests for a lane. With fewer, it would end at once. */
+/** The minimum number of requests to lend to a lane. With fewer, the lane would end at once. */
 const MIN_ALLOTTED = 16
-/** The number of allotments at once from which nothing was taken yet. */
+/** The maximum number of allotments that no thread has used yet. */
 const MAX_UNUSED = 64
 /** The largest value of a counter that threads share. */
 const MAX_LEFT = 1_000_000_000
@@ -27,7 +27,7 @@ export class Gcra {
   readonly #windowMs: number
   readonly #maxKeys: number
   readonly #wholeAt = new Map<string, number>()
-  /** The allotments from which threads take, by key. */
+  /** The requests that are lent to worker threads, by key. */
   readonly #allotted = new Map<string, KeyAllotment>()
 
   constructor({ limit, windowMs }: Allowance, maxKeys: number = MAX_SOURCES) {
@@ -100,8 +100,8 @@ export class Gcra {
 }
 
 /**
- * The remaining requests of one key, in memory that threads share. The next renewal counts what they took. A bucket
- * that was full until then fills later in return, so they never get more than the bucket has.
+ * The remaining requests of one key, in memory that threads share. The next renewal counts what the threads took. A full
+ * bucket refills only from then on, so the threads never get more than it has.
  */
 class KeyAllotment implements Allotment {
   readonly left: Int32Array<SharedArrayBuffer> = new Int32Array(new SharedArrayBuffer(4))
@@ -132,7 +132,7 @@ class KeyAllotment implements Allotment {
   }
 
   drop(): void {
-    // Nothing can be taken from it any more.
+    // Threads can take nothing more from it.
     this.#count(this.#given - Math.max(0, Atomics.exchange(this.left, 0, 0)), performance.now())
     this.#over()
   }
@@ -175,7 +175,7 @@ export function isAllowance({ limit, windowMs }: Allowance): boolean {
   )
 }
 
-/** Makes the refusal of a visitor with too many requests. `of`: whose rate it is, such as `visitor`. */
+/** Makes the refusal of a visitor with too many requests. `of`: the kind of owner of the rate, such as `visitor`. */
 export function rateLimited({ limit, windowMs }: Allowance, waitMs: number, of: string): Refusal {
   const seconds = Math.ceil(waitMs / 1_000)
   return {

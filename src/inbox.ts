@@ -64,8 +64,8 @@ export interface InboxStore {
   boxes(): readonly (Box & { readonly seenMs: number })[]
   box(name: string): Box | undefined
   /**
-   * Replaces the inbox of a name, also that of another owner. An owner may have a limited number; returns the names
-   * whose inboxes were forgotten for this one.
+   * Replaces the inbox of a name, also that of another owner. If the owner then has too many, the oldest are deleted:
+   * returns their names.
    */
   saveBox(box: Box, nowMs: number): readonly string[]
   removeBox(name: string): void

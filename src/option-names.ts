@@ -15,7 +15,7 @@ export function namesOf<Options>(): <const Texts extends readonly string[]>(
 ) => [Exclude<Words<Texts[number]>, keyof Options>] extends [never]
   ? Readonly<Record<Words<Texts[number]>, true>>
   : { readonly noOptions: Exclude<Words<Texts[number]>, keyof Options> } {
-  // The keys are the words.
+  // The compiler cannot see that the keys of the object are the words of the texts.
   return (...texts) =>
     Object.fromEntries(texts.flatMap(text => text.split(' ')).map(name => [name, true])) as never
 }

@@ -1,5 +1,5 @@
-// Shares of one budget: each visitor must leave a multiple of its share free, so that a few never use up the budget,
-// however often they ask. If many have used it up, the visitor with the most gives way to one with less.
+// Divides one budget between visitors. Each must leave a multiple of its own part free, so that a few never use up the
+// budget. If many have used it up, the visitor with the largest part loses room to one with a smaller part.
 
 /** The multiple of its own part that one visitor must leave free. So it gets at most a fifth of an empty budget. */
 const LEFT_BY_VISITOR = 4
@@ -17,13 +17,13 @@ export interface Portion {
 
 export class Shares {
   #taken = 0
-  /** The portions that may still give way. */
+  /** The portions that `grow` may still free for another visitor, with their sizes. */
   readonly #portions = new Map<Portion, number>()
   readonly #byKey = new Map<string, number>()
 
   /**
-   * Whether this owner and this visitor may have this many more. The visitors of one owner together must leave as
-   * much of `most` free as they have, so they get at most half of an empty budget. `''` has no share of its own.
+   * Whether this owner and this visitor may have `count` more of a budget of `most`. The visitors of one owner together
+   * must leave as much free as they have, so they get at most half of an empty budget. `''` is not limited by itself.
    */
   hasRoom(owner: string, visitor: string, count: number, most: number): boolean {
     const left = most - this.#taken - count
@@ -40,8 +40,8 @@ export class Shares {
   }
 
   /**
-   * Counts more for a portion. Without room, it takes that of the owner's visitor with the most, if this one has
-   * less.
+   * Counts more for a portion. If there is no room, it frees portions of the owner's visitor with the most, if this
+   * visitor has less.
    */
   grow(portion: Portion, count: number, most: number): boolean {
     const { owner, visitor } = portion
@@ -50,7 +50,7 @@ export class Shares {
     return hasRoom
   }
 
-  /** Makes a portion permanent: it does not give way any more. */
+  /** Makes a portion permanent: visitors with less cannot take its room any more. */
   settle(portion: Portion): void {
     this.#portions.delete(portion)
   }

@@ -113,7 +113,7 @@ export interface Socket {
    * Asks for a call of `spliceable` before further bytes are read. Returns `false` if `spliceTo` is impossible here.
    */
   requestSplice?(): boolean
-  /** Whether both directions can be lent now. */
+  /** Whether another thread can borrow both directions now. */
   readonly isLendable?: boolean
   /**
    * Lends the connection to another thread, if the platform can. Until the loan ends, no other code may read (or

@@ -172,7 +172,7 @@ export async function conclude(
 }
 
 export function meanwhileLine({ foreign, steal }: NonNullable<SuiteResult['meanwhile']>): string {
-  return `Meanwhile other work took ${figure(foreign)} cores, the hypervisor ${figure(steal)} %.`
+  return `During the run, other programs used ${figure(foreign)} cores and the hypervisor used ${figure(steal)} %.`
 }
 
 /** Progress goes to stderr, so that tables can be piped. */

@@ -44,14 +44,14 @@ export interface AcmeCertificatesOptions {
   /** The proof of names without `dns`: on port 80 (`http-01`) or on port 443 (`tls-alpn-01`). Default `http-01`. */
   readonly challenge?: 'http-01' | 'tls-alpn-01'
   /**
-   * The server's own addresses: a host outside of the domains has a certificate only if DNS leads it to these alone. Default: those
-   * that the first domain leads to. For servers behind an address that DNS does not show.
+   * The server's own addresses: a host outside of the domains has a certificate only if DNS points to no other. Default: those
+   * to which the first domain points. For servers behind an address that DNS does not show.
    */
   readonly addresses?: readonly string[]
   /**
    * The number of new orders within three hours for the names of one token, so that none uses up the 250 that all have
-   * together. Default 100: two tokens leave room for a third. If exceeded: `CERTIFICATE_DELAYED`. `0`: no bound but that of
-   * all.
+   * together. Default 100: two tokens leave room for a third. If exceeded: `CERTIFICATE_DELAYED`. `0`: only the
+   * bound of 250.
    */
   readonly maxOrdersPerOwner?: number
   /**

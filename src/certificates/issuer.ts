@@ -338,19 +338,19 @@ export class Issuer extends Events<IssuerEvents> implements Certificates {
   /** Counts an order. A renewal only counts in the total, because its name is not new. */
   async #admit(id: string, isRenewal: boolean): Promise<void> {
     const isOnDemand = !isRenewal && !this.#always.has(id)
-    // The order has waited for others and for the authority. A name without an owner would count for none.
+    // The order has waited, so its tunnel may be gone. Without an owner, the order would count for nobody.
     const isGone = isOnDemand && !(await this.#mayHave(id))
     const nowMs = this.#clock.now()
     if (isGone) throw new Gone(id)
     const owner = isOnDemand ? this.#options.ownerOf?.(id) : undefined
     const freeAtMs = owner === undefined ? undefined : this.#shares.freeAtMs(owner, nowMs)
     if (freeAtMs !== undefined)
-      throw new Delayed(`Enough certificates were ordered for whose name ${id} is.`, freeAtMs)
+      throw new Delayed(`The owner of ${id} has ordered enough certificates for now.`, freeAtMs)
     // Counted first, because other orders are admitted while the store writes.
     if (owner !== undefined) this.#shares.count(owner, nowMs)
     const limits = isOnDemand ? this.#limits : this.#reservedLimits
     const untilMs = await this.#store.admitOrder(id, nowMs, limits)
-    if (untilMs !== undefined) throw new Delayed('Enough certificates were ordered for now.', untilMs)
+    if (untilMs !== undefined) throw new Delayed('The server has ordered enough certificates for now.', untilMs)
   }
 
   async #fail(

@@ -61,7 +61,7 @@ export class Rounds {
   }
 }
 
-/** A number of places; a caller that finds none free waits in line. */
+/** Limits how many functions run at once. The others wait, in the order of their calls. */
 export class Slots {
   #free: number
   readonly #line: (() => void)[] = []
@@ -70,7 +70,7 @@ export class Slots {
     this.#free = count
   }
 
-  /** Runs `body` in a place. */
+  /** Runs `body` as soon as fewer than `count` others run. */
   async run<Result>(body: () => Promise<Result>): Promise<Result> {
     if (this.#free > 0) this.#free--
     else await new Promise<void>(resolve => this.#line.push(resolve))

@@ -123,7 +123,7 @@ export interface ConfiguredEvent {
   readonly type: 'configured'
   readonly file: string
   readonly services: number
-  /** The number of services of the file that could not be had. */
+  /** The number of services of the file that the server refused. */
   readonly refused?: number
   /** The URL of the inspector with its token: only for this user. */
   readonly inspector?: string

@@ -8,7 +8,7 @@ export interface Run {
   readonly reportRate: number
   /** The signal that is aborted when the user wants the command to end. */
   readonly stop: AbortSignal
-  /** Called when there is something to visit: from now on, Ctrl+C is a clean end. */
+  /** Called when the first URL works: from now on, Ctrl+C is a clean end. */
   readonly served: (this: void) => void
   /** Makes SIGHUP call this function in place of ending the process. */
   readonly onHangup: (hungUp: () => void) => void

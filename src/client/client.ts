@@ -72,7 +72,7 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
   readonly #servers: Servers
   readonly #parts: Parts
   readonly #tunnels: WantedTunnels
-  /** The origin of an app whose place is given later. */
+  /** The origin if the program names the app only after `start`. */
   readonly #late: LateOrigin | undefined
   readonly #tries: Tries
   #state: TunnelState = 'idle'

@@ -10,7 +10,7 @@ import type { Probing } from './tunnels/health.ts'
 import type { TunnelSettings } from './tunnels/tunnel-settings.ts'
 
 export interface FollowedTunnel {
-  /** The settings with the origins themselves, without parts, for health checks. */
+  /** The settings whose origins dial the app directly, without parts, for health checks. */
   readonly settings: TunnelSettings
   readonly parts: readonly TunnelPart[]
   readonly wrapped: TunnelSettings

@@ -15,7 +15,7 @@ export type ServiceConfig =
   | { readonly name: string; readonly kind: 'tcp'; readonly options: TcpTunnelOptions }
   | { readonly name: string; readonly kind: 'tls'; readonly options: TlsTunnelOptions & Named }
   | { readonly name: string; readonly kind: 'udp'; readonly options: UdpTunnelOptions }
-  /** The connecting end, here, of another client's private service. */
+  /** The end of another client's private service on this machine, to which local programs connect. */
   | {
       readonly name: string
       readonly kind: 'connect'

@@ -282,7 +282,7 @@ export class BodyFramer {
     return -1
   }
 
-  /** Reads the bytes after the last chunk, whose number has a limit of its own. */
+  /** Reads the bytes after the last chunk. Their number has a limit of its own. */
   #scanTrailers(bytes: Uint8Array, start: number, end: number): number {
     let at = start
     while (at < end && !this.complete) if (!this.#takeFraming(bytes[at++]!)) return this.#break(LINE)

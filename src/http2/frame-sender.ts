@@ -14,8 +14,8 @@ import { INITIAL_WINDOW_BYTES, SendWindow } from './windows.ts'
 /** The number of bytes that a stream sends before another one has its turn. */
 const TURN_BYTES = 16_384
 /**
- * The size from which a DATA frame, or the last bytes there were, counts as useful work. Smaller ones come from a
- * tiny window.
+ * The minimum size in bytes of a DATA frame that counts as useful work, unless it carries the last bytes there were.
+ * Smaller ones come from a tiny window.
  */
 const WHOLE_FRAME_BYTES = 256
 

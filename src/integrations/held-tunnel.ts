@@ -42,7 +42,7 @@ export class HeldTunnel {
     return this.#reservation?.host
   }
 
-  /** Opens the tunnel. Resolves when there is one, or a `failure`. */
+  /** Opens the tunnel. If the client cannot have one, resolves with `failure` set. */
   open(): Promise<void> {
     this.#opening ??= this.#reserve().finally(() => {
       this.#opening = undefined

@@ -27,7 +27,7 @@ export class Password implements Way {
   /** The checks in progress by address and password: the requests of one page come together, and count as one guess. */
   readonly #checking = new Map<string, Promise<Fault | undefined>>()
   readonly #turns: HashTurns
-  /** The object that identifies all passwords of one tunnel in the order of hashes. */
+  /** Identifies the tunnel in `HashTurns`, where all passwords of one tunnel share a turn. */
   readonly #guard: object
 
   constructor(

@@ -3,11 +3,11 @@
 import type { RateRule } from '../guard.ts'
 import type { Allotment } from '../plugin.ts'
 
-/** The time in milliseconds after which an unused share expires. The rest of it is lost for its key. */
+/** The time in milliseconds after which a share expires. The rest of it is lost for its key. */
 const SHARE_MS = 1_000
 /** The divisor of a rate: a server has at most this fraction of it at a time. */
 const SHARES = 10
-/** The minimum number to lend. With fewer for each lane, lanes would end at once. */
+/** The minimum number of requests to lend to worker threads. With fewer per lane, lanes would end at once. */
 const MIN_LENT = 64
 
 /** Requests and adds `wanted` more. Never rejects. */
@@ -22,11 +22,11 @@ export class RateShare implements Allotment {
   readonly #maxShare: number
   readonly #ask: Ask
   #endsAt = 0
-  /** The number that is left, while no threads take from it. */
+  /** The number of requests that are left, while none are lent. */
   #own = 0
   #lent: Int32Array<SharedArrayBuffer> | undefined
   #lanes = 0
-  /** The number that was left when the main thread last counted what threads took. */
+  /** The number that was left when the main thread last read the counter of the threads. */
   #seen = 0
   /** The number used since the last request. The next share is twice as large. */
   #used = 0

@@ -44,7 +44,7 @@ export const USER_HEADER = 'x-localtunnels-user'
 
 /** The headers with a path that some apps read in place of the path whose rule was checked. */
 const OTHER_PATHS = ['x-original-url', 'x-rewrite-url']
-/** The headers with a method that some apps read, with which a preflight could be any request. */
+/** The headers in which some apps read the method: with one, a preflight could be any request. */
 const OTHER_METHODS = ['x-http-method-override', 'x-http-method', 'x-method-override']
 
 export interface TunnelGuardParts {

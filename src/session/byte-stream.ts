@@ -77,7 +77,7 @@ export interface LendableStream extends Pick<ByteStream, 'isClosed' | 'isBackedU
   lend(): void
   /** Counts bytes that moved during the loan: `sentBytes` sent, `receivedBytes` received and passed on. */
   moved(sentBytes: number, receivedBytes: number): void
-  /** Takes bytes that arrived on the other route and belong to the handler, after `moved`. */
+  /** Passes bytes to the handler that a worker thread has received. Call it after `moved`. */
   brought(bytes: Uint8Array): void
   /** Ends the loan: frames that waited are handled now, unless bytes before them are missing (`isTorn`). */
   giveBack(isTorn: boolean): void

@@ -42,8 +42,8 @@ function usualOnes(): readonly string[] {
 }
 
 /**
- * Returns the files that programs with the C library's settings read. NODE_EXTRA_CA_CERTS belongs to Node, and our
- * list would replace it.
+ * Returns the certificates of the files and folders that OpenSSL reads, and of NODE_EXTRA_CA_CERTS, which our list would
+ * otherwise replace.
  */
 function systemFiles(environment: NodeJS.ProcessEnv): readonly string[] {
   const { SSL_CERT_FILE, SSL_CERT_DIR, NODE_EXTRA_CA_CERTS } = environment

@@ -17,8 +17,8 @@ const MAX_PER_TURN = 256
  */
 const MIN_PER_TURN = 8
 /**
- * The minimum number of sockets that are opened again in one turn. The datagrams that collect in their queues until
- * then are work for the next turn.
+ * The minimum number of sockets that are opened again in one turn. Until then, datagrams collect in their queues for the
+ * next turn.
  */
 const MIN_OPENED_PER_TURN = 4
 

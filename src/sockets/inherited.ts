@@ -55,7 +55,7 @@ export function inheritedSocket(descriptor: number): InheritedSocket {
   return { descriptor, port: address[2]! * 256 + address[3]!, isLocal }
 }
 
-/** Stops listening on it in this process. */
+/** Closes the socket in this process only. */
 export function closeInherited({ descriptor }: InheritedSocket): void {
   try {
     closeSync(descriptor)

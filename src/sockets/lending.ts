@@ -1,8 +1,8 @@
-// A connection of Bun that another thread borrows: which directions are lent, and what waits until they are returned.
+// A connection of Bun that another thread borrows: the directions that are lent, and the events that wait for their return.
 
 import type { LentWays, Loan, LoanFault } from '../socket.ts'
 
-/** The operations of a lent connection once it is returned. */
+/** The connection. `Lending` calls these methods after the other thread has returned it. */
 export interface Lender {
   end(): void
   farSideEnded(): void
@@ -70,7 +70,7 @@ export class Lending {
     this.#writing?.()
   }
 
-  /** Whether this side's end must wait until all bytes in the splice were moved. */
+  /** Whether this side's end must wait until the splice has moved all bytes. */
   putsEndOff(): boolean {
     if (this.#reading === undefined) return false
     this.#isEndDue = true
@@ -85,7 +85,7 @@ export class Lending {
     return true
   }
 
-  /** Whether the handler must wait for the close. */
+  /** Whether the handler learns of the close only later. */
   putsCloseOff(): boolean {
     if (!this.isLent) return false
     this.stop()

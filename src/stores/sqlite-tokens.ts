@@ -84,8 +84,7 @@ export class SqliteTokens implements TokenStore {
   isShared(): boolean {
     this.#database.run('pragma busy_timeout = 0')
     try {
-      // SQLite only leaves the write-ahead log for the last connection. The next one that opens the file turns it on
-      // again.
+      // SQLite refuses to turn off the write-ahead log while another connection is open. The next `open` turns it on.
       this.#database.run('pragma journal_mode = delete')
       return false
     } catch {

@@ -15,7 +15,7 @@ interface Shared {
   remove(key: string): void
 }
 
-/** The time in milliseconds for which a killed server's responses stay. Authorities end checks within minutes. */
+/** The milliseconds after which the cluster forgets a challenge response, in case its server was killed. Checks take minutes. */
 const SHARED_MS = 3_600_000
 
 /** The responses: one for each name of an order in progress, whose number the issuer limits. */

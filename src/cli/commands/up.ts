@@ -42,8 +42,8 @@ export interface UpSettings {
 }
 
 /**
- * Runs the services. Resolves after a clean end. Rejects if the file has faults at the start, no service can be had,
- * or the server refuses for good.
+ * Runs the services. Resolves after a clean end. Rejects if the file has faults at the start, the server refuses
+ * every service, or it refuses the client for good.
  */
 export async function up({ file, isLocal, endsWhenLost }: UpSettings, run: Run): Promise<void> {
   const path = file ?? findConfig('.')
@@ -91,7 +91,7 @@ class Up {
     this.#changes = new Changes(superseded => this.#change(superseded), lost)
   }
 
-  /** Starts the services. Rejects if not one can be had, for a reason that is not temporary. */
+  /** Starts the services. Rejects if the server refuses every one for a reason that is not temporary. */
   async begin(): Promise<void> {
     const config = await read(this.#source, this.#run)
     await connectPatiently(() => this.#begin(config), this.#run)

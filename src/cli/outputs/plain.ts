@@ -26,7 +26,7 @@ export class PlainOutput implements Output {
   #isServer = false
   /** Whether the first connection was attempted before. */
   #isRetrying = false
-  /** Whether the connection was lost, and no line said so yet. */
+  /** Whether the connection was lost, and no line has reported it yet. */
   #isLost = false
   #isUncounted = false
   /** The last error since the tunnel worked: all attempts of a long outage fail in the same way. */

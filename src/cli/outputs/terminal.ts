@@ -236,7 +236,7 @@ export class TerminalOutput implements Output {
       this.#print(`  The URL changed: ${this.#bold(url)}`)
   }
 
-  /** The time before notices and errors, which may stay on the screen for hours. */
+  /** The time of day, printed before notices and errors because they may stay on the screen for hours. */
   get #time(): string {
     return this.#out.columns < NARROW_COLUMNS ? '' : `${formatTime(this.#now())}  `
   }

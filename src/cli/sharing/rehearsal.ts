@@ -74,7 +74,7 @@ async function ofClient(
   ]
 }
 
-/** Returns the key for the place of the app, if that can be missing. */
+/** Returns the key of the file that says where the app is. */
 function placeOf({ name, options }: ServiceConfig): string {
   const path = pathOf('services', name)
   return 'folder' in options ? pathOf(path, 'folder') : path

@@ -17,7 +17,7 @@ import { addressTarget, appTlsOf, serviceTarget, type Target } from '../settings
 import { aborted } from '../stop.ts'
 import { OriginWatch } from './origin-watch.ts'
 
-/** A service that could not be had. */
+/** A service that the server refused. */
 export interface Refusal {
   readonly service: string
   readonly error: TunnelError

@@ -9,7 +9,7 @@ import type { ExchangeRow, Field, Frame } from '../../exchange.ts'
 export interface Exchange extends ExchangeRow {
   /** The request. `undefined` for connections, and for requests that the server refused. */
   readonly request: SeenMessage | undefined
-  /** The response. `undefined` as the request, and if there was none. */
+  /** The response. `undefined` if `request` is, and if there was no response. */
   readonly response: SeenMessage | undefined
   /** The stored WebSocket messages and server-sent events. */
   readonly messages: readonly Frame[]

@@ -1,4 +1,4 @@
-// Caches which servers hold a name: asked of the directory once, and stored until it reports a change.
+// Caches which servers hold a name: asks the directory once, and keeps its reply until it reports a change.
 
 import type { Directory, Place } from '../../directory.ts'
 

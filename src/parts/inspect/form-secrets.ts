@@ -24,7 +24,7 @@ export function maskedForm(bytes: Uint8Array, type: string, secrets: ReadonlySet
   })
 }
 
-/** Replaces each value that is the mask by the captured one: the n-th of a name by the n-th. */
+/** Replaces each masked value by the captured value: the n-th value of a name by the n-th captured value of that name. */
 export function unmaskedForm(edited: Uint8Array, captured: Uint8Array, type: string): Uint8Array {
   const form = piecesOf(captured, type)
   if (form === undefined) return edited

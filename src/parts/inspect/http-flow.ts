@@ -148,7 +148,7 @@ export class HttpFlow implements Flow {
     this.#queuedBytes = 0
   }
 
-  // ── Outside of it ──────────────────────────────────────────────────────────────────────────────────────────
+  // ── Called from outside ────────────────────────────────────────────────────────────────────────────────────
 
   /** Reads the waiting bytes. Returns `false` if there are more and no time is left. */
   read(deadline: number): boolean {

@@ -41,7 +41,7 @@ export class UnfinishedMessages {
     return part.bytes <= share || now * part.count <= share
   }
 
-  /** Waits until there may be room, or until this message needs none. */
+  /** Queues a message until there may be room for it, or until it is over. */
   wait(one: Waiting): void {
     this.#waiting.add(one)
     if (this.#first === undefined) this.#wakeNext()

@@ -16,7 +16,7 @@ export interface Holder extends Taker {
   readonly visitor: string
 }
 
-/** Called once: with `undefined` for a place, or the code why there is none. */
+/** Called once: with `undefined` when the request may start, or with the code of its refusal. */
 type Called = (code: ErrorCode | undefined) => void
 
 export class Slots {
@@ -24,7 +24,7 @@ export class Slots {
   readonly #queue: Waits<ErrorCode | undefined>
   readonly #inside = new Takers()
   #taken = 0
-  /** The number of free places that were not given away yet, while waiting requests are called one after the other. */
+  /** The number of free places for waiting requests, which get them one after the other. */
   #freed = 0
 
   constructor(rule: SlotRule, deadlines: Clock) {
@@ -36,7 +36,7 @@ export class Slots {
     return this.#queue.size
   }
 
-  /** Takes a place. Returns `false` if the request must wait after earlier ones. */
+  /** Takes a place. Returns `false` if the request must wait behind earlier ones. */
   take(holder: Holder): boolean {
     if (this.#taken >= this.#rule.maxInFlight || this.queued > 0) return false
     this.#taken++
@@ -44,7 +44,7 @@ export class Slots {
     return true
   }
 
-  /** Waits. Returns a function that ends the wait, or why it cannot wait. Release the place that it gets. */
+  /** Queues a request. Returns a function that ends the wait, or the code of a refusal. Release the place that it gets. */
   wait(holder: Holder, called: Called): (() => void) | ErrorCode {
     const { maxQueued, queueTimeoutMs } = this.#rule
     const { visitor } = holder

@@ -15,11 +15,11 @@ export interface ProxyHeader {
 }
 
 export type ProxyVerdict =
-  /** All bytes so far may begin a header. */
+  /** The bytes so far may be the beginning of a header: wait for more. */
   | { readonly kind: 'more' }
   /** The header, and the bytes after it: a view of the last array. */
   | { readonly kind: 'header'; readonly header: ProxyHeader; readonly rest: Uint8Array }
-  /** No header begins like this. */
+  /** The bytes are not the beginning of a header. */
   | { readonly kind: 'absent' }
   /** The bytes begin like a header, but are invalid. `reason` is for a log. */
   | { readonly kind: 'invalid'; readonly reason: string }

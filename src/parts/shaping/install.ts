@@ -1,4 +1,4 @@
-// Bandwidth as a part of a server: a valve for requests of tunnels with a limit, and a socket around raw visitors'.
+// Limits the bandwidth of tunnels: delays the bytes of their requests, and wraps the sockets of raw visitors.
 
 import type { Install } from '../../server/contracts/part.ts'
 import { ShapedSocket } from './shaped-socket.ts'

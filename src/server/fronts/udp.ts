@@ -30,7 +30,7 @@ const UNANSWERED_MS = 1_000
 /** The number of attempts to bind a port that another worker process may have, and the pause between them. */
 const BIND_TRIES = 10
 const BIND_MS = 30
-/** The time in milliseconds whose share of `maxFlowRate` may arrive at once. */
+/** The largest burst of a flow, as milliseconds at `maxFlowRate`. */
 const BURST_MS = 100
 
 /**
@@ -80,7 +80,7 @@ class UdpPort implements OpenPort {
   /** The flow of the last datagram, which is often also the flow of the next one. */
   #last: VisitorFlow | undefined
   #port: BoundPort | undefined
-  /** The earliest time, at `maxFlowRate`, at which all flows so far could have been opened. */
+  /** The time until which the flows so far use up `maxFlowRate`. */
   #ratedUntil = 0
   /**
    * The turn of the event loop in which a new flow was refused. Further new flows of that address are then refused

@@ -7,13 +7,13 @@
  */
 const MAX_KEPT = 8
 
-/** A stream to an app, between two requests of the connection. */
+/** An idle stream to an app, which only the next requests of this visitor's connection may use. */
 export interface Kept {
   /** Called when the visitor no longer needs the stream. */
   leave(): void
 }
 
-/** The number that the last connection with a login got in this process. */
+/** The last number that this process gave to a connection with a login. */
 let lastNumber = 0
 
 export class ConnectionLogins {

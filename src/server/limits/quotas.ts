@@ -201,7 +201,7 @@ export class Quotas {
   readonly #byKey = new Map<string, QuotaOwner>()
   readonly #limits: () => Bounds
   #sweepAt = FIRST_SWEEP
-  /** The number of owners with bytes that wait for their readers. */
+  /** The number of owners with bytes that a slow reader has not taken yet. */
   #waitingCount = 0
 
   constructor(limits: () => Bounds) {

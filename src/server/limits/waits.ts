@@ -1,4 +1,4 @@
-// Visitors that wait, bounded in number and time. If every place is taken, the visitor with the most loses one.
+// Waiting requests, limited in number and time. If no more may wait, the visitor with the most waiting requests loses one.
 
 import type { Clock, Deadline } from '../contracts/clock.ts'
 import { type Taker, Takers } from './takers.ts'
@@ -9,7 +9,7 @@ export class Waits<Outcome> {
   readonly #all = new Set<Wait<Outcome>>()
   readonly #takers = new Takers<Wait<Outcome>>()
 
-  /** Makes the waits. `tooLate` is the outcome of a wait that takes too long or loses its place. */
+  /** `tooLate` is the outcome of a wait that takes too long or loses its place. */
   constructor(deadlines: Clock, tooLate: Outcome) {
     this.#deadlines = deadlines
     this.#tooLate = tooLate

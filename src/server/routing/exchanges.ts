@@ -79,7 +79,7 @@ export class RequestRecord {
   readonly #request: Recorded
   readonly #books: Exchanges
   #isSent = false
-  /** The receiver of reports to the client, and the number of the request there; 0 if the client wants none. */
+  /** The receiver of reports to the client, and the number of the request in them; 0 if the client wants no reports. */
   #reports: ClientReports | undefined
   #report = 0
 

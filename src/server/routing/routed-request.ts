@@ -127,7 +127,7 @@ export class RoutedRequest extends LayeredRequest implements AcceptedRequest, Vi
   }
 
   answer(answer: Refusal | Reading, failed?: (cause: unknown) => Refusal): Route {
-    // The request does not name this host to the app.
+    // The app never sees the host of this request.
     this.#isBelow = false
     const upstream = new AnswerUpstream(answer, {
       branding: this.#host.branding,

@@ -160,7 +160,7 @@ export async function claimInCluster(
 ): Promise<Claimed> {
   const { kind, name = '', hostNames = [], pool, resume } = wish
   if (kind === 'tcp' || kind === 'udp') return claim(wish, claiming, { ...host, servers })
-  // A client that returns within its lease has its place already.
+  // A client that returns within its lease is already counted.
   const isBack = host.tunnels.find(name)?.memberHeldBy(resume) !== undefined
   const refusal =
     refusalOf(wish, claiming.rule, host.terms) ??

@@ -157,7 +157,7 @@ function Status({ row }: { readonly row: ExchangeRow }) {
   )
 }
 
-/** The selected exchange, if the list does not show it: j and k continue from its original. */
+/** The row of the selected exchange, if the filter hides it from the list. */
 export function Outside() {
   const { value } = shown
   if (value === undefined || filter.value === '' || rows.value.some(({ id }) => id === value.id)) return null

@@ -9,7 +9,7 @@ import { isBinary, mimeOf, textOf } from './text.ts'
 
 export const PICTURES = /^image\/(?:png|jpeg|gif|webp|avif|x-icon|bmp|svg\+xml)$/
 
-/** Shows a picture. An SVG document as a picture runs and loads nothing. */
+/** Shows a picture. As a picture, an SVG document runs no scripts and loads nothing. */
 export function Picture({ bytes: all, type }: { readonly bytes: Uint8Array; readonly type: string }) {
   const url = useSignal('')
   useEffect(() => {

@@ -44,7 +44,7 @@ export function VirtualList<Item>({
     if (element === null) return undefined
     const observer = new ResizeObserver(() => {
       height.value = element.clientHeight
-      // The heads end where the rows do.
+      // Keeps the column heads as wide as the rows, without the scroll bar.
       element.parentElement?.style.setProperty('--bar', `${element.offsetWidth - element.clientWidth}px`)
     })
     observer.observe(element)
