@@ -26,9 +26,7 @@ export interface Accelerator {
     pace: Pace,
     ended: (movedBytes: number, leftover: Uint8Array | undefined) => void,
   ): Splice | undefined
-  /**
-   * Starts the thread that serves lanes, and waits for it. Resolves with `false` if this is impossible here, or now.
-   */
+  /** Starts the thread that serves lanes, and waits for it. Resolves with `false` if this is impossible here, or now. */
   ready(): Promise<boolean>
   /**
    * Gives a connection to lanes for the rest of its life; its end is reported as usual. No bytes may be in transit on
@@ -65,9 +63,8 @@ export interface Trunk {
   /** Returns a number for a lane that this side begins. The other side must learn which stream it belongs to. */
   nextLane(): number
   /**
-   * Serves a connection in a lane: a visitor's small requests, on `terms`; without terms, whatever an app sends. The
-   * connection must have been paused since the last tick, and is lent until `over`. `undefined` if this is impossible
-   * now.
+   * Serves a connection in a lane: a visitor's small requests, on `terms`; without terms, whatever an app sends. The connection
+   * must have been paused since the last tick, and is lent until `over`. `undefined` if this is impossible now.
    */
   enter(socket: Socket, lane: number, terms: LaneTerms | undefined, handler: LaneHandler): Lane | undefined
   /** Refuses a lane that the other side started. Its bytes are passed to `more`, if possible. */
@@ -177,9 +174,7 @@ export interface LaneEnd {
   readonly request: Uint8Array | undefined
   /** Whether the bytes are a request that the lane has already forwarded to the app. */
   readonly isAsked: boolean
-  /**
-   * Whether the trunk is gone and it is unknown what the other side got, so that the stream cannot be used any more.
-   */
+  /** Whether the trunk is gone and it is unknown what the other side got, so that the stream cannot be used any more. */
   readonly isTorn: boolean
   /** Bytes for a visitor who has the beginning of the response. The main thread completes the request. */
   readonly unsent: Uint8Array | undefined

@@ -18,9 +18,7 @@ export function copyOf(bytes: Uint8Array, start = 0, end: number = bytes.length)
   return own
 }
 
-/**
- * Frees the memory of an array that only the caller has, and of all its views. The collector would do this much later.
- */
+/** Frees the memory of an array that only the caller has, and of all its views. The collector would do this much later. */
 export function free({ buffer }: Uint8Array): void {
   if (buffer instanceof ArrayBuffer) buffer.transfer(0)
 }
@@ -114,9 +112,8 @@ export class ByteBuffer {
   }
 
   /**
-   * Stores the end of `bytes`, from `start` on, which is a view of an array of `arrayBytes`. It copies only if most
-   * of that array has been used already. If many requests arrive at once, each then copies half of the rest at most
-   * once.
+   * Stores the end of `bytes`, from `start` on, which is a view of an array of `arrayBytes`. It copies only if most of that array
+   * has been used already. If many requests arrive at once, each then copies half of the rest at most once.
    */
   adopt(bytes: Uint8Array, start: number, arrayBytes: number): void {
     if (this.#length > 0 || (bytes.length - start) * 2 < arrayBytes) return this.add(bytes, start)

@@ -138,9 +138,8 @@ export interface Directory {
   /** Releases a name, unless it is held with another epoch. `lost`: also if that claim granted it to this server. */
   release(node: string, name: string, epoch: number, lost?: LostClaim): Promise<void>
   /**
-   * Returns the servers that hold the name: none, one, or those of a shared name. A server without a URL may come
-   * back. A place without an id means that the directory is new or has lost its data, and a server with the name may
-   * not have reported it yet.
+   * Returns the servers that hold the name: none, one, or those of a shared name. A server without a URL may come back. A place
+   * without an id means that the directory is new or has lost its data, and a server with the name may not have reported it yet.
    */
   find(name: string): Promise<readonly Place[]>
   /** Returns the ports that any server holds, as names: `tcp-20000`. */

@@ -247,8 +247,7 @@ function statusTest(value: string): Test | string {
 }
 
 /**
- * Makes the test for a duration: `500ms`, `2s`, `1m`; a number alone means milliseconds. An open exchange has no
- * duration yet.
+ * Makes the test for a duration: `500ms`, `2s`, `1m`; a number alone means milliseconds. An open exchange has no duration yet.
  */
 function timeTest(value: string, isSo: (ms: number, limit: number) => boolean): Test | string {
   const found = /^(\d+(?:\.\d+)?)(ms|s|m)?$/.exec(value)

@@ -238,9 +238,8 @@ export interface ReplayRequest {
   /** The number of times to send it, 1 to 100, one after the other. Default 1. */
   readonly times?: number
   /**
-   * Whether to sign again with the service's provider (`verify`). If it is not a webhook: `REPLAY_IMPOSSIBLE`.
-   * `false`: the captured signature. Default: a new one for a webhook whose signature was valid, because that would
-   * be too old by now.
+   * Whether to sign again with the service's provider (`verify`). If it is not a webhook: `REPLAY_IMPOSSIBLE`. `false`: the
+   * captured signature. Default: a new one for a webhook whose signature was valid, because that would be too old by now.
    */
   readonly resign?: boolean
 }
@@ -305,10 +304,7 @@ export interface WaitRequest {
   readonly filter?: string
   /** The longest wait, in milliseconds. Default 30,000; at most 600,000. If exceeded: 408 `WAIT_TIMEOUT`. */
   readonly timeoutMs?: number
-  /**
-   * The id of an exchange: only later ones count, including those that have ended. Default: those that end from now
-   * on.
-   */
+  /** The id of an exchange: only later ones count, including those that have ended. Default: those that end from now on. */
   readonly after?: string
 }
 

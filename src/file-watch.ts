@@ -31,8 +31,7 @@ export class FileWatch {
   }
 
   /**
-   * Watches folders, because a file that is replaced is not the one that was watched. If the file is a link, watches
-   * two folders.
+   * Watches folders, because a file that is replaced is not the one that was watched. If the file is a link, watches two folders.
    */
   #watchFolders(): void {
     const earlier = this.#watchers

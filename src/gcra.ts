@@ -40,10 +40,7 @@ export class Gcra {
     return this.#wholeAt.size
   }
 
-  /**
-   * Lends the remaining requests of a key to threads, with one loan for all connections. `undefined` if too few are
-   * left.
-   */
+  /** Lends the remaining requests of a key to threads, with one loan for all connections. `undefined` if too few are left. */
   allot(key: string, nowMs: number): Allotment | undefined {
     const shared = this.#allotted.get(key)
     if (shared !== undefined) return shared

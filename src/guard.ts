@@ -174,10 +174,7 @@ export interface LinkOptions {
 
 export interface LinkContent {
   readonly id: string
-  /**
-   * The name of the link's tunnel: another tunnel with the same secret does not accept it. Older clients leave it
-   * out.
-   */
+  /** The name of the link's tunnel: another tunnel with the same secret does not accept it. Older clients leave it out. */
   readonly tunnel?: string
   readonly path: string
   /** The time when it expires, in seconds since 1970. */

@@ -16,8 +16,7 @@ export interface NewToken {
 }
 
 /**
- * Adds a token and returns its secret. Throws `OPTION_INVALID` for a name that exists or is invalid, and for an
- * invalid scope.
+ * Adds a token and returns its secret. Throws `OPTION_INVALID` for a name that exists or is invalid, and for an invalid scope.
  */
 export function addToken(store: TokenStore, { name, forMs, scope }: NewToken): string {
   if (!/^[\w.-]{1,64}$/.test(name))

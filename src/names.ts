@@ -16,9 +16,8 @@ export function generateSubdomain(): string {
 const URL_SAFE = new TextEncoder().encode('ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_')
 const POOL_CHARS = 1_024
 
-// Characters made in advance, each returned once: one call of the system's generator is enough for 64 ids, and a
-// slice of a flat string is several times faster than joining characters. An id that is stored keeps its pool of 1 KB
-// in memory.
+// Characters made in advance, each returned once: one call of the system's generator is enough for 64 ids, and a slice of a flat
+// string is several times faster than joining characters. An id that is stored keeps its pool of 1 KB in memory.
 const bytes = new Uint8Array(POOL_CHARS)
 const ascii = new TextDecoder()
 let pool = ''
@@ -54,9 +53,7 @@ export function isValidSubdomain(name: string): boolean {
   return LABEL.test(name)
 }
 
-/**
- * Returns a hint, after a colon, what to write in place of a text that is not a domain name. Empty if there is none.
- */
+/** Returns a hint, after a colon, what to write in place of a text that is not a domain name. Empty if there is none. */
 export function domainHint(text: string): string {
   const [, scheme = '', star = '', name = '', rest = ''] = /^(\w+:\/\/)?(\*\.)?([^:/]*)(.*)$/.exec(text) ?? []
   if (!name.split('.').every(label => LABEL.test(label.toLowerCase())))
@@ -66,9 +63,7 @@ export function domainHint(text: string): string {
   return /^:\d+$/.test(rest) ? `: write ${name}, as the port has an option of its own` : ''
 }
 
-/**
- * The labels that no client may take: the server's own, and those with a meaning for mail, browsers and certificates.
- */
+/** The labels that no client may take: the server's own, and those with a meaning for mail, browsers and certificates. */
 export const RESERVED_NAMES: ReadonlySet<string> = new Set(
   `acme admin administrator api auth autoconfig autodiscover cdn control dashboard dns docs ftp health host hostmaster
   imap localhost login mail metrics mta-sts ns ns1 ns2 pop postmaster root security server smtp ssl static status
@@ -199,9 +194,8 @@ export interface BackoffOptions {
 }
 
 /**
- * Returns the pause before attempt number `attempt`, counted from 1. The first has none. Later pauses are random,
- * between 0 and a limit that doubles ("full jitter"), so that a thousand clients of one lost server do not return at
- * the same moment.
+ * Returns the pause before attempt number `attempt`, counted from 1. The first has none. Later pauses are random, between 0 and a
+ * limit that doubles ("full jitter"), so that a thousand clients of one lost server do not return at the same moment.
  */
 export function calculateBackoff(attempt: number, options: BackoffOptions = {}): number {
   if (!(attempt > 1)) return 0

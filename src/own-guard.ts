@@ -86,9 +86,7 @@ export class OwnGuard {
     return this.#key
   }
 
-  /**
-   * Takes the secret of an earlier run, unless the user set one, and its revoked links. Call it before the first use.
-   */
+  /** Takes the secret of an earlier run, unless the user set one, and its revoked links. Call it before the first use. */
   adopt(secret: string, revoked: readonly string[]): void {
     if (this.#options.secret === undefined) this.#key = secret
     for (const id of revoked) this.revoke(id)

@@ -28,9 +28,7 @@ export interface ForTunnels {
   readonly tunnels?: readonly string[]
 }
 
-/**
- * A visitor before its admission: one request, one upgrade, one raw connection, or the first datagram of a UDP flow.
- */
+/** A visitor before its admission: one request, one upgrade, one raw connection, or the first datagram of a UDP flow. */
 export interface Admittance {
   readonly kind: 'http' | 'tcp' | 'udp' | 'tls' | 'private'
   /** The name of the tunnel: its subdomain, kind and port as in `tcp-20000`, or `tcp:db` of a private service. */
@@ -87,8 +85,7 @@ export interface Pass {
   /** Cookies that the app does not get. */
   readonly withoutCookies?: readonly string[]
   /**
-   * The header lines for the app. The visitor's header lines with these names are removed. Trailers with any of these names:
-   * 400.
+   * The header lines for the app. The visitor's header lines with these names are removed. Trailers with any of these names: 400.
    */
   readonly requestHeaders?: readonly HeaderLine[]
   /** The header lines for the visitor, added to the app's response. */
@@ -96,9 +93,8 @@ export interface Pass {
   /** Wraps this exchange, behind the middlewares of the server. A request to switch protocols is refused: what follows a switch is not wrapped. */
   readonly middleware?: Middleware
   /**
-   * Called when the admitted visit begins: a request with its response, a WebSocket, a raw connection, a flow. The
-   * guard calls `cut` when the permission ends, and the connection is closed. The returned function is called when
-   * the visit is over.
+   * Called when the admitted visit begins: a request with its response, a WebSocket, a raw connection, a flow. The guard calls
+   * `cut` when the permission ends, and the connection is closed. The returned function is called when the visit is over.
    */
   readonly whileOpen?: (cut: () => void) => () => void
 }
@@ -317,9 +313,8 @@ export interface LineObserver extends Observer {
 }
 
 /**
- * Makes the guard of a tunnel from the definition in a client's registration, which comes from a stranger and is
- * checked here. Throws, or rejects with, `OPTION_INVALID` or `GUARD_UNAVAILABLE`: the registration is refused with
- * it.
+ * Makes the guard of a tunnel from the definition in a client's registration, which comes from a stranger and is checked here.
+ * Throws, or rejects with, `OPTION_INVALID` or `GUARD_UNAVAILABLE`: the registration is refused with it.
  */
 export type GuardMaker = (definition: unknown, tunnel: GuardedTunnel) => Guard | Promise<Guard>
 
@@ -344,9 +339,7 @@ export interface UsedMarks {
    * be asked. `owner` gets no more of the room than it leaves free.
    */
   take(id: string, untilMs: number, owner?: string): Promise<boolean>
-  /**
-   * Ends a session, here at once, on the other servers later. Remembered until `untilMs`, in milliseconds since 1970.
-   */
+  /** Ends a session, here at once, on the other servers later. Remembered until `untilMs`, in milliseconds since 1970. */
   end(id: string, untilMs: number, owner?: string): void
   /** Whether this server knows that the session has ended. */
   hasEnded(id: string): boolean

@@ -53,9 +53,8 @@ export interface PeerCertificate {
 /** The writing side of a connection. Its opener closes it. */
 export interface Socket {
   /**
-   * Writes bytes[start, end), by default all, to the kernel. Returns how many it took: fewer than given mean that it
-   * is full, and `drained` follows. The bytes taken may be overwritten at once; the others remain the caller's.
-   * Returns 0 after a close.
+   * Writes bytes[start, end), by default all, to the kernel. Returns how many it took: fewer than given mean that it is full, and
+   * `drained` follows. The bytes taken may be overwritten at once; the others remain the caller's. Returns 0 after a close.
    */
   write(bytes: Uint8Array, start?: number, end?: number): number
   /** Sends FIN after the written bytes; reading continues. */
@@ -65,10 +64,7 @@ export interface Socket {
    * `code` is the reason, for connections that can pass it on.
    */
   terminate(code?: string): void
-  /**
-   * Forgets the connection after `end` without a reset, so that the kernel sends the rest. Before `end`: as
-   * `terminate`.
-   */
+  /** Forgets the connection after `end` without a reset, so that the kernel sends the rest. Before `end`: as `terminate`. */
   letGo?(): void
   /** Stops reading; the kernel's window then stops the far side. */
   pause(): void
@@ -91,8 +87,7 @@ export interface Socket {
    */
   keepAlive?(idleMs: number): void
   /**
-   * Marks the connection as one that carries many streams: a large read consists of many small ones, and is not a
-   * large transfer.
+   * Marks the connection as one that carries many streams: a large read consists of many small ones, and is not a large transfer.
    */
   share?(): void
   /** Whether bytes have arrived that were not read yet. Absent if that is unknown. */
@@ -100,18 +95,15 @@ export interface Socket {
   /** The address of the far side, without port; empty on a unix socket. */
   readonly remoteAddress: string
   /**
-   * Moves bytes of this connection to another without the main thread, if the platform can: up to `limitBytes`, or
-   * until this side's FIN, a failure of either, some time without bytes, or `stop`. Call it only in `spliceable`.
-   * Both are lent until `done`, which is called once and never at once. Bytes that were read by then and did not
-   * reach the other connection follow as `received`, right after `done`. `undefined` if this is impossible here, or
-   * now.
+   * Moves bytes of this connection to another without the main thread, if the platform can: up to `limitBytes`, or until this
+   * side's FIN, a failure of either, some time without bytes, or `stop`. Call it only in `spliceable`. Both are lent until
+   * `done`, which is called once and never at once. Bytes that were read by then and did not reach the other connection follow as
+   * `received`, right after `done`. `undefined` if this is impossible here, or now.
    */
   spliceTo?(to: Socket, limitBytes: number, done: SpliceDone): Splice | undefined
   /** Moves bytes in place of `from.spliceTo(this, …)`, on a connection that must know which bytes are moved to it. */
   spliceFrom?(from: Socket, limitBytes: number, done: SpliceDone): Splice | undefined
-  /**
-   * Asks for a call of `spliceable` before further bytes are read. Returns `false` if `spliceTo` is impossible here.
-   */
+  /** Asks for a call of `spliceable` before further bytes are read. Returns `false` if `spliceTo` is impossible here. */
   requestSplice?(): boolean
   /** Whether another thread can borrow both directions now. */
   readonly isLendable?: boolean
@@ -130,10 +122,7 @@ export type SpliceDone = (movedBytes: number) => void
 
 /** Bytes that move from one connection to another without the main thread. */
 export interface Splice {
-  /**
-   * Whether the bytes are interactive rather than a large transfer. Such a splice continues when the other side
-   * sends.
-   */
+  /** Whether the bytes are interactive rather than a large transfer. Such a splice continues when the other side sends. */
   readonly isPrompt: boolean
   /** The number of bytes that have certainly reached the other connection. */
   readonly movedBytes: number
@@ -151,8 +140,7 @@ export interface Loan {
   /** The descriptor, open until `giveBack`. */
   readonly descriptor: number
   /**
-   * Returns the connection to the main thread: no other code uses the descriptor any more. Events that waited follow
-   * in `goOn`.
+   * Returns the connection to the main thread: no other code uses the descriptor any more. Events that waited follow in `goOn`.
    */
   giveBack(): void
   /** Applies the events of the loan: this side's end, the far side's end, the close. Without any, reading continues. */
@@ -199,10 +187,7 @@ export interface Via {
   readonly opening: Opening
 }
 
-/**
- * A dialogue at the start of a connection, before the connection belongs to its handler. It handles bytes without a
- * socket.
- */
+/** A dialogue at the start of a connection, before the connection belongs to its handler. It handles bytes without a socket. */
 export interface Opening {
   /** Called when the connection is open. Returns the first bytes to send. */
   begin(): Uint8Array
@@ -224,18 +209,14 @@ export interface TlsOptions {
   /** The certificate of this side as PEM, for servers that ask for one. */
   readonly cert?: string
   readonly key?: string
-  /**
-   * The public key that the far side must have, in addition to all other checks: `sha256//` and base64 of its
-   * SHA-256.
-   */
+  /** The public key that the far side must have, in addition to all other checks: `sha256//` and base64 of its SHA-256. */
   readonly pin?: string
   /** The protocol to offer in ALPN, such as `h2`, which the far side must choose. Default: none. */
   readonly protocol?: string
 }
 
 /**
- * Opens a connection. Resolves once it is open, after any TLS handshake; rejects with the platform's error (`code`
- * such as ECONNREFUSED). `signal` aborts the dial as far as possible; the caller must still cut a connection that
- * opens afterwards.
+ * Opens a connection. Resolves once it is open, after any TLS handshake; rejects with the platform's error (`code` such as
+ * ECONNREFUSED). `signal` aborts the dial as far as possible; the caller must still cut a connection that opens afterwards.
  */
 export type Dial = (address: Address, handler: SocketHandler, signal?: AbortSignal) => Promise<Socket>

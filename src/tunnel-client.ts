@@ -1,5 +1,4 @@
-// The client with all of its parts: the only file that names them. Bytes for an app pass them in the order of this
-// list.
+// The client with all of its parts: the only file that names them. Bytes for an app pass them in the order of this list.
 
 import { TunnelClient as Client } from './client/client.ts'
 import type { Install } from './client/contracts/part.ts'

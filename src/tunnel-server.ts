@@ -1,5 +1,4 @@
-// The server with all of its parts: the only file that names them. A request passes their layers in the order of this
-// list.
+// The server with all of its parts: the only file that names them. A request passes their layers in the order of this list.
 
 import { installAdmin } from './parts/admin/install.ts'
 import { installMetrics } from './parts/admin/measuring.ts'

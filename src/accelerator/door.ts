@@ -96,9 +96,7 @@ class LentTrunk implements Trunk {
   }
 }
 
-/**
- * Returns a connection before `report` runs. Returns the error that `report` threw, which ends only this connection.
- */
+/** Returns a connection before `report` runs. Returns the error that `report` threw, which ends only this connection. */
 function giveBack(loan: Loan, report: () => void): LoanFault | undefined {
   loan.giveBack()
   try {

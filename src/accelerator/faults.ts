@@ -2,10 +2,7 @@
 
 import type { Fault } from '../accelerator.ts'
 
-/**
- * The shortest time in milliseconds between two reports: a lasting fault would otherwise be reported for each
- * connection.
- */
+/** The shortest time in milliseconds between two reports: a lasting fault would otherwise be reported for each connection. */
 const THROWN_EVERY_MS = 1_000
 const SHORTAGE_EVERY_MS = 60_000
 

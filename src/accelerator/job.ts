@@ -183,8 +183,7 @@ export class CopiedJob extends Job {
     const sent = this.kernel.send(this.to, room, count)
     this.passed(sent)
     if (sent < count) this.#keep(room, Math.max(sent, 0), count)
-    // A short read took everything there was. A later change is reported, except for an end that came with these
-    // bytes.
+    // A short read took everything there was. A later change is reported, except for an end that came with these bytes.
     return sent === count && (count === most || this.isLast)
   }
 

@@ -90,10 +90,7 @@ export class Kernel {
   readonly #ffi = loadFfi()
   readonly #calls = openLibc(this.#ffi, SYMBOLS)
   readonly #errno = this.#calls.__errno_location()
-  /**
-   * The kernel gives the lowest free number, so a higher one means that fewer descriptors are left than should be
-   * spared.
-   */
+  /** The kernel gives the lowest free number, so a higher one means that fewer descriptors are left than should be spared. */
   readonly #lastNumber = (descriptorLimit() ?? Number.POSITIVE_INFINITY) - 1 - SPARE_DESCRIPTORS
   readonly #pair = new Int32Array(new ArrayBuffer(8))
   readonly #one = new BigUint64Array(new ArrayBuffer(8)).fill(1n)
@@ -125,8 +122,7 @@ export class Kernel {
   }
 
   /**
-   * Reads the available bytes, up to `most`, to position `at`. Returns their number; 0 at the end; or `WOULD_BLOCK`,
-   * `FAILED`.
+   * Reads the available bytes, up to `most`, to position `at`. Returns their number; 0 at the end; or `WOULD_BLOCK`, `FAILED`.
    */
   receive(from: number, into: Room, most: number = into.bytes.length, at = 0): number {
     const address = addressOf(into, at, most)
@@ -234,9 +230,7 @@ export class Kernel {
     this.#calls.write(wakeup, this.#ffi.ptr(this.#one), 8)
   }
 
-  /**
-   * Returns an epoll descriptor. Throws if there is none to spare: a thread that cannot wait would use a whole core.
-   */
+  /** Returns an epoll descriptor. Throws if there is none to spare: a thread that cannot wait would use a whole core. */
   poll(): number {
     const poll = this.#calls.epoll_create1(O_CLOEXEC)
     if (poll < 0) throw new Error(`epoll_create1 failed: errno ${this.#errnoNow}`)
@@ -254,18 +248,13 @@ export class Kernel {
     this.#calls.epoll_ctl(poll, EPOLL_CTL_DEL, descriptor, this.#ffi.ptr(this.#event))
   }
 
-  /**
-   * Waits for changes, at most `timeoutMs` (-1: without limit), and writes their numbers. Returns how many there are.
-   */
+  /** Waits for changes, at most `timeoutMs` (-1: without limit), and writes their numbers. Returns how many there are. */
   wait(poll: number, changed: Changes, timeoutMs: number): number {
     changed.at ??= this.#ffi.ptr(changed.events)
     return Math.max(0, this.#calls.epoll_wait(poll, changed.at, changed.most, timeoutMs))
   }
 
-  /**
-   * Whether sockets can be spliced here, which a sandbox may forbid. `undefined` if descriptors or memory are scarce
-   * now.
-   */
+  /** Whether sockets can be spliced here, which a sandbox may forbid. `undefined` if descriptors or memory are scarce now. */
   canSplice(): boolean | undefined {
     const pair = new Int32Array(new ArrayBuffer(8))
     if (this.#calls.socketpair(AF_UNIX, SOCK_STREAM | O_NONBLOCK | O_CLOEXEC, 0, this.#ffi.ptr(pair)) !== 0)

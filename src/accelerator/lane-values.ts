@@ -3,10 +3,7 @@
 
 import type { LaneOver } from './lane.ts'
 
-/**
- * The maximum number of trunks in a process: one for each client with visitors in lanes. Each has a send buffer of
- * 320 KB.
- */
+/** The maximum number of trunks in a process: one for each client with visitors in lanes. Each has a send buffer of 320 KB. */
 export const MAX_TRUNKS = 64
 
 /** The number of values of an exchange in `LaneNews`. */

@@ -40,10 +40,7 @@ const STAY_OPEN = { close: false, keepAlive10: false }
 
 export interface LaneOrder {
   readonly slot: number
-  /**
-   * The descriptor of this end's own connection: the visitor's or the app's; -1 if the app has none that a lane can
-   * use.
-   */
+  /** The descriptor of this end's own connection: the visitor's or the app's; -1 if the app has none that a lane can use. */
   readonly descriptor: number
   /** The number of the trunk in the process, and of the lane on it. */
   readonly trunk: number
@@ -332,10 +329,7 @@ export class Lane extends LaneSide {
     else if (this.#isVisitorLeaving) this.finish()
   }
 
-  /**
-   * Whether this exchange is reported. Several lanes share the number that is left, and only one gets the last
-   * report.
-   */
+  /** Whether this exchange is reported. Several lanes share the number that is left, and only one gets the last report. */
   #takeReport(): boolean {
     const { isReported, reportsLeft } = this.#terms
     return isReported || (this.#mayReport && Atomics.sub(reportsLeft, 0, 1) > 0)
@@ -450,10 +444,7 @@ function isEasyRequest(head: RequestHead, { hostWithPort, limits, isForGets }: L
   )
 }
 
-/**
- * Whether a lane can pass on the response. A connection with a login leaves the pool, which only the main thread can
- * do.
- */
+/** Whether a lane can pass on the response. A connection with a login leaves the pool, which only the main thread can do. */
 function isEasyAnswer({ status, keepAlive, body, fields }: ResponseHead): boolean {
   return status >= 200 && keepAlive && body !== 'close' && !fields.logsConnectionIn
 }

@@ -95,10 +95,7 @@ export class SharedSlots {
     this.#measures.fill(0, MEASURES * slot, MEASURES * (slot + 1))
   }
 
-  /**
-   * Called by the worker thread before the response is sent, so that a visitor that has the response finds it
-   * counted.
-   */
+  /** Called by the worker thread before the response is sent, so that a visitor that has the response finds it counted. */
   served(slot: number, bytesIn: number, bytesOut: number, isReported: boolean, hasFailed: boolean): void {
     const at = rowOf(slot)
     this.#numbers[at + REQUESTS]!++

@@ -1,5 +1,4 @@
-// Supervises one thread: starts it when it is first needed and descriptors are free, and again some time after it
-// died.
+// Supervises one thread: starts it when it is first needed and descriptors are free, and again some time after it died.
 
 import type { Pace } from '../accelerator.ts'
 import { freeDescriptors } from '../descriptors.ts'

@@ -1,5 +1,4 @@
-// The thread's lanes and trunks: begins them on command, gives each its turn, and reports their ends to the main
-// thread.
+// The thread's lanes and trunks: begins them on command, gives each its turn, and reports their ends to the main thread.
 
 import type { LaneExchange, LaneLog } from '../accelerator.ts'
 import { AppLane } from './app-lane.ts'
@@ -84,10 +83,7 @@ export class ThreadLanes {
   readonly #lanes: (LaneSide | undefined)[] = []
   readonly #trunks: (Trunk | undefined)[] = []
   #laneCount = 0
-  /**
-   * The exchanges to report, with the slots of their lanes. They are collected because a message costs more than its
-   * content.
-   */
+  /** The exchanges to report, with the slots of their lanes. They are collected because a message costs more than its content. */
   #exchanges: LaneExchange[] = []
   #exchangeSlots: number[] = []
   /** The lines that were not sent to the logs yet, by the number of the log. */
@@ -158,9 +154,7 @@ export class ThreadLanes {
     if (now - this.#reportingSince >= REPORT_MS) this.#reportAll()
   }
 
-  /**
-   * Ends lanes without a request since the last sweep: waiting costs nothing on the main thread, which has timeouts.
-   */
+  /** Ends lanes without a request since the last sweep: waiting costs nothing on the main thread, which has timeouts. */
   sweep(now: number): void {
     for (const [number, { room }] of this.#logs) if (room.count === 0) this.#logs.delete(number)
     for (const lane of this.#lanes) {

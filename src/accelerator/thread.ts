@@ -54,8 +54,7 @@ const COPY_BYTES = 65_536
 /** The number of bytes after which a large transfer pauses, if it must. */
 const REST_AFTER_BYTES = 1_048_576
 /**
- * The time in milliseconds. A job or lane without bytes for one to two of these ends, because the main thread waits
- * at no cost.
+ * The time in milliseconds. A job or lane without bytes for one to two of these ends, because the main thread waits at no cost.
  */
 const IDLE_MS = 500
 
@@ -67,10 +66,9 @@ const IDLE_MS = 500
 const NICE = 10
 
 /**
- * The pause in milliseconds after each turn while small responses pass, and after the last of them. With all cores
- * busy, priority alone left them waiting behind the download's ends: p99 of small responses was 7.2 ms without
- * pauses, 4.3 ms with 0.3 ms, 2.5 ms with 1 ms, and 1.3 ms without a download. A large transfer by itself keeps 95 to
- * 100 % of its speed.
+ * The pause in milliseconds after each turn while small responses pass, and after the last of them. With all cores busy, priority
+ * alone left them waiting behind the download's ends: p99 of small responses was 7.2 ms without pauses, 4.3 ms with 0.3 ms, 2.5
+ * ms with 1 ms, and 1.3 ms without a download. A large transfer by itself keeps 95 to 100 % of its speed.
  */
 const REST_MS = 1
 const POLITE_MS = 5
@@ -153,8 +151,7 @@ class Thread {
           this.#followCommands()
         } else if (number >= FIRST_LANE) this.#lanes.changed(number, changes.isLast(index))
         else {
-          // The change may be of a job that has ended. The next job in its place then finds nothing, which does no
-          // harm.
+          // The change may be of a job that has ended. The next job in its place then finds nothing, which does no harm.
           const job = this.#jobs[number]
           if (job !== undefined) {
             job.isLast ||= changes.isLast(index)

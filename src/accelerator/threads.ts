@@ -1,5 +1,4 @@
-// Starts splices, lanes and trunks for sockets: each on the thread for its kind of traffic, which starts when first
-// needed.
+// Starts splices, lanes and trunks for sockets: each on the thread for its kind of traffic, which starts when first needed.
 
 import type { Lane, LaneTerms, Pace } from '../accelerator.ts'
 import { reportShortage } from './faults.ts'
@@ -52,9 +51,8 @@ export function spliceCounts(): SpliceCounts {
 }
 
 /**
- * Moves bytes from the connection of one descriptor to that of another, up to `limitBytes` or the end. No other code
- * may read the one or write the other until `ended` is called, once and never at once. `undefined` if this is
- * impossible here, or now.
+ * Moves bytes from the connection of one descriptor to that of another, up to `limitBytes` or the end. No other code may read the
+ * one or write the other until `ended` is called, once and never at once. `undefined` if this is impossible here, or now.
  */
 export function spliceDescriptors(
   from: number,

@@ -16,17 +16,11 @@ export const MAX_LANE_ANSWER_BYTES = 131_072
 const HEADER_BYTES = 8
 /** The size of the send buffer: the responses of one turn of a busy thread. If exceeded, apps and visitors wait. */
 const OUT_BYTES = 262_144
-/**
- * The room for the last messages of lanes, which cannot wait. A peer that needs more of them than it reads loses the
- * trunk.
- */
+/** The room for the last messages of lanes, which cannot wait. A peer that needs more of them than it reads loses the trunk. */
 const LAST_WORDS_BYTES = 65_536
 /** The size of one read. Shared by all trunks of a thread. */
 export const IN_BYTES = 262_144
-/**
- * The maximum number of bytes for lanes that the carrier has not announced. If exceeded, the other side invents
- * lanes.
- */
+/** The maximum number of bytes for lanes that the carrier has not announced. If exceeded, the other side invents lanes. */
 const MAX_EARLY_BYTES = 1_048_576
 /** The maximum number of early frames of a lane: a request, and its last message. */
 const MAX_EARLY_FRAMES = 2
@@ -137,9 +131,7 @@ export class Trunk {
 
   // ── Sending ────────────────────────────────────────────────────────────────────────────────────────────────
 
-  /**
-   * Returns the position in `out` for a frame of up to `most` bytes; -1 if there is no room now: `roomAgain` follows.
-   */
+  /** Returns the position in `out` for a frame of up to `most` bytes; -1 if there is no room now: `roomAgain` follows. */
   reserve(endpoint: LaneEndpoint, most: number): number {
     if (this.#outEnd + HEADER_BYTES + most > OUT_BYTES) this.flush()
     if (this.#outEnd + HEADER_BYTES + most <= OUT_BYTES) return this.#outEnd + HEADER_BYTES

@@ -99,8 +99,7 @@ export class WorkerThread {
   readonly lanes: MainLanes
   readonly #died: (cause: Error | undefined) => void
   /**
-   * Whether the thread has loaded its program, which takes about 50 ms. Earlier commands wait until then, and so does
-   * a visitor.
+   * Whether the thread has loaded its program, which takes about 50 ms. Earlier commands wait until then, and so does a visitor.
    */
   isUp = false
   readonly #up = Promise.withResolvers<boolean>()
@@ -183,8 +182,7 @@ export class WorkerThread {
     if (this.#isDead) return undefined
     const slot = this.#free.pop()
     if (slot === undefined) return undefined
-    // Duplicates are opened and closed on this thread only, so a number that another connection has got is never
-    // closed.
+    // Duplicates are opened and closed on this thread only, so a number that another connection has got is never closed.
     const copies = this.#kernel.duplicates([from, to])
     if (copies === undefined) {
       this.#free.push(slot)

@@ -49,15 +49,13 @@ export interface AcmeCertificatesOptions {
    */
   readonly addresses?: readonly string[]
   /**
-   * The number of new orders within three hours for the names of one token, so that none uses up the 250 that all have
-   * together. Default 100: two tokens leave room for a third. If exceeded: `CERTIFICATE_DELAYED`. `0`: only the
-   * bound of 250.
+   * The number of new orders within three hours for the names of one token, so that none uses up the 250 that all have together.
+   * Default 100: two tokens leave room for a third. If exceeded: `CERTIFICATE_DELAYED`. `0`: only the bound of 250.
    */
   readonly maxOrdersPerOwner?: number
   /**
-   * The name of this process, for claims in a shared store. Default: a random one. With a name that stays the same
-   * across restarts and that no other process has, a start after a kill need not wait until the claims of the killed
-   * process end (30 s).
+   * The name of this process, for claims in a shared store. Default: a random one. With a name that stays the same across
+   * restarts and that no other process has, a start after a kill need not wait until the claims of the killed process end (30 s).
    */
   readonly holder?: string
 }

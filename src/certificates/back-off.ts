@@ -12,10 +12,7 @@ const LONGEST_ASKED_MS = 7 * 86_400_000
 /** The random share of a pause, so that names that failed together do not retry together. */
 const SPREAD_SHARE = 0.1
 
-/**
- * Returns the pause. `failures`: the number in a row, with this one. `askedMs`: the pause that the authority asked
- * for.
- */
+/** Returns the pause. `failures`: the number in a row, with this one. `askedMs`: the pause that the authority asked for. */
 export function backOffMs(failures: number, askedMs: number | undefined, random: () => number): number {
   const own = Math.min(FIRST_MS * FACTOR ** (failures - 1), LONGEST_MS)
   const asked = Math.min(askedMs ?? 0, LONGEST_ASKED_MS)

@@ -59,10 +59,7 @@ async function boundedText(response: Response, maxBytes: number): Promise<string
   return Buffer.concat(parts).toString()
 }
 
-/**
- * Returns the milliseconds until the time in `Retry-After`: seconds or a date. `undefined` if it is missing or
- * invalid.
- */
+/** Returns the milliseconds until the time in `Retry-After`: seconds or a date. `undefined` if it is missing or invalid. */
 export function retryAfterMs(headers: Headers, clock: Clock): number | undefined {
   const value = headers.get('retry-after')?.trim()
   if (!value) return undefined

@@ -4,8 +4,7 @@ import type { CertificateStore } from '../store.ts'
 import { type Clock, pause } from './clock.ts'
 
 /**
- * The time in milliseconds after which a killed process's claim ends. A living one extends its claim three times in
- * that time.
+ * The time in milliseconds after which a killed process's claim ends. A living one extends its claim three times in that time.
  */
 const CLAIM_MS = 30_000
 /** The time in milliseconds between checks whether the claiming process is done. */
@@ -19,10 +18,7 @@ export interface Claimant {
   readonly report: (error: unknown) => void
 }
 
-/**
- * Waits until `holder` may order for `id`. Returns a function that releases the claim. Rejects with the reason of
- * `signal`.
- */
+/** Waits until `holder` may order for `id`. Returns a function that releases the claim. Rejects with the reason of `signal`. */
 export async function takeClaim(
   { store, clock, holder, report }: Claimant,
   id: string,

@@ -26,8 +26,7 @@ export class Gone extends TunnelError {
 }
 
 /**
- * The error if an earlier order failed, in this process or another, and its pause is not over. The failure was
- * already reported.
+ * The error if an earlier order failed, in this process or another, and its pause is not over. The failure was already reported.
  */
 export class Standing extends Delayed {
   readonly refusal: StoredRefusal

@@ -37,9 +37,8 @@ interface Loaded {
 const MAX_FILE_BYTES = 1_048_576
 
 /**
- * The `Certificates` from files. A name that a certificate lists wins over a wildcard; of two certificates with the
- * same name, the first given file wins. The first file also serves hellos without a host name, and names that no file
- * has.
+ * The `Certificates` from files. A name that a certificate lists wins over a wildcard; of two certificates with the same name,
+ * the first given file wins. The first file also serves hellos without a host name, and names that no file has.
  */
 export class FileCertificates extends Events<FileCertificatesEvents> implements Certificates {
   readonly #files: readonly CertificateFile[]
@@ -170,10 +169,7 @@ async function read(path: string): Promise<string> {
   }
 }
 
-/**
- * Returns the host names and wildcards in `DNS:a.test, DNS:*.b.test, IP Address:127.0.0.1`. Hellos contain no
- * addresses.
- */
+/** Returns the host names and wildcards in `DNS:a.test, DNS:*.b.test, IP Address:127.0.0.1`. Hellos contain no addresses. */
 function namesOf(alternatives: string): readonly string[] {
   return alternatives
     .split(', ')

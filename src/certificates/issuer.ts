@@ -1,5 +1,4 @@
-// Orders certificates when they are needed, and renews them before they expire: decides when, how often, and for
-// which names.
+// Orders certificates when they are needed, and renews them before they expire: decides when, how often, and for which names.
 
 import { X509Certificate } from 'node:crypto'
 import type { Certificate, Certificates, ListedCertificate } from '../certificates.ts'
@@ -27,20 +26,13 @@ export interface IssuerOptions {
    */
   readonly always?: readonly (readonly string[])[]
   /**
-   * Whether `name` may have a certificate of its own, ordered when a visitor asks for it first, and renewed while
-   * this returns `true`. Called before any request for a name: a server returns `true` while a tunnel has it.
-   * Default: no name.
+   * Whether `name` may have a certificate of its own, ordered when a visitor asks for it first, and renewed while this returns
+   * `true`. Called before any request for a name: a server returns `true` while a tunnel has it. Default: no name.
    */
   readonly isAllowed?: (name: string) => boolean | Promise<boolean>
-  /**
-   * Returns why no order for a name may be made now, although it is allowed. `undefined` if it may. Called before
-   * each order.
-   */
+  /** Returns why no order for a name may be made now, although it is allowed. `undefined` if it may. Called before each order. */
   readonly refusalOf?: (name: string) => Promise<TunnelError | undefined>
-  /**
-   * Returns the owner of a name, for `maxOrdersPerOwner`. `undefined`, the default, if its orders are not counted per
-   * owner.
-   */
+  /** Returns the owner of a name, for `maxOrdersPerOwner`. `undefined`, the default, if its orders are not counted per owner. */
   readonly ownerOf?: (name: string) => string | undefined
   /**
    * The number of new orders within three hours for the names of one owner. Default 100; then `CERTIFICATE_DELAYED`. 0: any
@@ -53,8 +45,7 @@ export interface IssuerOptions {
    */
   readonly maxWaitMs?: number
   /**
-   * The maximum number of handshakes that wait for orders. Default 1,000, a few KB each. Further ones get
-   * `CERTIFICATE_DELAYED`.
+   * The maximum number of handshakes that wait for orders. Default 1,000, a few KB each. Further ones get `CERTIFICATE_DELAYED`.
    */
   readonly maxWaiting?: number
   /** The maximum number of orders in progress. Default 8. Further ones wait. */
@@ -65,30 +56,24 @@ export interface IssuerOptions {
    */
   readonly maxKept?: number
   /**
-   * The maximum number of orders for one name within 24 hours. Default 10. Further ones get `CERTIFICATE_DELAYED`. 0:
-   * no limit.
+   * The maximum number of orders for one name within 24 hours. Default 10. Further ones get `CERTIFICATE_DELAYED`. 0: no limit.
    */
   readonly maxOrdersPerName?: number
   /**
-   * The maximum number of orders for all names within 3 hours. Default 250. Further ones get `CERTIFICATE_DELAYED`. A
-   * fifth more is reserved for `always` and renewals, so that tunnels do not use it up: together the 300 of Let's
-   * Encrypt. 0: no limit.
+   * The maximum number of orders for all names within 3 hours. Default 250. Further ones get `CERTIFICATE_DELAYED`. A fifth more
+   * is reserved for `always` and renewals, so that tunnels do not use it up: together the 300 of Let's Encrypt. 0: no limit.
    */
   readonly maxOrders?: number
   /**
-   * The name of this process, for claims in a shared store. Default: a random one. With a name that stays the same
-   * across restarts and that no other process has, a start after a kill need not wait until the claims of the killed
-   * process end (30 s).
+   * The name of this process, for claims in a shared store. Default: a random one. With a name that stays the same across
+   * restarts and that no other process has, a start after a kill need not wait until the claims of the killed process end (30 s).
    */
   readonly holder?: string
   readonly random?: () => number
 }
 
 export interface IssuerEvents {
-  /**
-   * Emitted when a certificate was ordered and saved; for `always`, also by another process after an order here had
-   * failed.
-   */
+  /** Emitted when a certificate was ordered and saved; for `always`, also by another process after an order here had failed. */
   issued: { readonly names: readonly string[]; readonly notAfterMs: number; readonly isRenewal: boolean }
   /**
    * Emitted when an order failed. The next attempt is not before `untilMs`. With `hasCertificate`, the existing one
@@ -338,7 +323,7 @@ export class Issuer extends Events<IssuerEvents> implements Certificates {
   /** Counts an order. A renewal only counts in the total, because its name is not new. */
   async #admit(id: string, isRenewal: boolean): Promise<void> {
     const isOnDemand = !isRenewal && !this.#always.has(id)
-    // The order has waited, so its tunnel may be gone. Without an owner, the order would count for nobody.
+    // The order has waited, so its tunnel may be gone. Without an owner, no share would count the order.
     const isGone = isOnDemand && !(await this.#mayHave(id))
     const nowMs = this.#clock.now()
     if (isGone) throw new Gone(id)
@@ -350,7 +335,8 @@ export class Issuer extends Events<IssuerEvents> implements Certificates {
     if (owner !== undefined) this.#shares.count(owner, nowMs)
     const limits = isOnDemand ? this.#limits : this.#reservedLimits
     const untilMs = await this.#store.admitOrder(id, nowMs, limits)
-    if (untilMs !== undefined) throw new Delayed('The server has ordered enough certificates for now.', untilMs)
+    if (untilMs !== undefined)
+      throw new Delayed('The server has ordered enough certificates for now.', untilMs)
   }
 
   async #fail(

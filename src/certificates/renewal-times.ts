@@ -20,9 +20,7 @@ const MAX_ASK_AGAIN_MS = 24 * 3_600_000
  */
 const FALLBACK_SHARE = 2 / 3
 const SPREAD_SHARE = 1 / 20
-/**
- * The share of the lifetime after which renewal begins whatever the advice: a twentieth is left for failed attempts.
- */
+/** The share of the lifetime after which renewal begins whatever the advice: a twentieth is left for failed attempts. */
 const LATEST_SHARE = 19 / 20
 
 /**

@@ -1,5 +1,4 @@
-// Repeats work at a time that the work itself returns, or earlier after an event: one round at a time, with one
-// timer.
+// Repeats work at a time that the work itself returns, or earlier after an event: one round at a time, with one timer.
 
 import type { Clock } from './clock.ts'
 

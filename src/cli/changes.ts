@@ -8,9 +8,8 @@ export class Changes {
   #superseding = new AbortController()
 
   /**
-   * Makes the queue. Nothing is changed before `begin`. `make` gets a signal that is aborted when another change is
-   * requested: stop waiting then for anything slow, such as a server that is away. `failed` gets the errors of
-   * `make`.
+   * Makes the queue. Nothing is changed before `begin`. `make` gets a signal that is aborted when another change is requested:
+   * stop waiting then for anything slow, such as a server that is away. `failed` gets the errors of `make`.
    */
   constructor(make: (superseded: AbortSignal) => Promise<void>, failed: (error: unknown) => void) {
     this.#make = make

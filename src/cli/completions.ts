@@ -1,5 +1,4 @@
-// The data with which shells complete commands and flags, made from the commands themselves so that it is always
-// current.
+// The data with which shells complete commands and flags, made from the commands themselves so that it is always current.
 
 import type { Command, Option } from 'commander'
 import type { Shell } from './program/completions.ts'
@@ -204,9 +203,7 @@ function valueKind({ flags, required, optional }: Option): FlagShape['value'] {
   return name === 'folder' ? 'folder' : 'text'
 }
 
-/**
- * Whether the command is hidden, which commander stores in a field without a type; `help` is commander's own command.
- */
+/** Whether the command is hidden, which commander stores in a field without a type; `help` is commander's own command. */
 function isHidden(command: Command): boolean {
   return '_hidden' in command && command._hidden === true
 }

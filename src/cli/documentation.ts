@@ -9,8 +9,7 @@ const ERRORS: string = 'docs/errors.md'
 const isOnline = ERRORS.startsWith('https:')
 
 /**
- * The folder of the pages. Outside of a release: two folders above `src/cli` in a clone, or above `dist/src/cli` in a
- * package.
+ * The folder of the pages. Outside of a release: two folders above `src/cli` in a clone, or above `dist/src/cli` in a package.
  */
 export const DOCUMENTATION: string = isOnline ? dirname(ERRORS) : folder()
 
@@ -20,8 +19,7 @@ function folder(): string {
 }
 
 /**
- * Returns a message with the paths of pages as this installation has them. Pages that it lacks keep their path in the
- * repository.
+ * Returns a message with the paths of pages as this installation has them. Pages that it lacks keep their path in the repository.
  */
 export function withPages(message: string, folder: string = DOCUMENTATION): string {
   return message.replace(/(?<!\/)\bdocs\/([\w-]+\.md)\b/g, (path, page) =>

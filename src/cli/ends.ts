@@ -75,10 +75,7 @@ export async function reachServer(options: TunnelClientOptions): Promise<void> {
   await reach(options)
 }
 
-/**
- * The command that continues with Bun: with `--package`, npx only fetches Bun, and the program runs where it is
- * installed.
- */
+/** The command that continues with Bun: with `--package`, npx only fetches Bun, and the program runs where it is installed. */
 const GO_ON =
   'Install Bun 1.4 or newer (https://bun.sh), or run: npx --yes --package bun localtunnels, with the same options. With --server, a client also runs on Node 20.'
 
@@ -127,10 +124,7 @@ export async function withGuards({
   }
 }
 
-/**
- * The last token reader, and the rules it was made of. Verified tokens stay valid when a reload changes something
- * else.
- */
+/** The last token reader, and the rules it was made of. Verified tokens stay valid when a reload changes something else. */
 let lastReader: { readonly rules: string; readonly reader: TokenReader } | undefined
 
 async function readerOf(configs: readonly JwtTokenConfig[]): Promise<TokenReader> {

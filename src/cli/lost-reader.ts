@@ -1,5 +1,4 @@
-// Notices that the reader of standard output has left while there is nothing to write, as `head -1` does after the
-// URL.
+// Notices that the reader of standard output has left while there is nothing to write, as `head -1` does after the URL.
 
 import { fstatSync } from 'node:fs'
 import { loadFfi, openLibc } from '../libc.ts'

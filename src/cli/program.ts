@@ -1,5 +1,4 @@
-// The commands in the groups of --help. The options of each are in `program/`, and are loaded only for the commands
-// on the line.
+// The commands in the groups of --help. The options of each are in `program/`, and are loaded only for the commands on the line.
 
 import { Command } from 'commander'
 import { VERSION } from '../version.ts'
@@ -127,9 +126,7 @@ const GROUPS: Readonly<Record<string, Readonly<Record<string, Row>>>> = {
   },
 }
 
-/**
- * Makes the command line. `words`: only commands among them get their options; `completions` needs all. Default: all.
- */
+/** Makes the command line. `words`: only commands among them get their options; `completions` needs all. Default: all. */
 export async function createProgram(actions: Actions, words?: readonly string[]): Promise<Command> {
   const program = new Command('localtunnels')
     .usage('[port] [options]\n       localtunnels <command> [options]')

@@ -15,10 +15,7 @@ export interface ServiceWords {
   readonly words: readonly string[]
   /** The variables for the command: secrets from the words, and the current variables of its flags. */
   readonly variables: Readonly<Record<string, string>>
-  /**
-   * The command at the beginning of the words, such as `up`; `localtunnels` if an app is shared without the word
-   * `http`.
-   */
+  /** The command at the beginning of the words, such as `up`; `localtunnels` if an app is shared without the word `http`. */
   readonly command: string
   /** The value of `--config`. */
   readonly file: string | undefined

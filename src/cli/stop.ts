@@ -1,5 +1,4 @@
-// Ctrl+C, SIGTERM and a closed terminal: the first signal asks for a clean end, the next one ends the program at
-// once.
+// Ctrl+C, SIGTERM and a closed terminal: the first signal asks for a clean end, the next one ends the program at once.
 
 import { deferred } from '../deferred.ts'
 import { EXIT } from './exit-codes.ts'
@@ -9,8 +8,7 @@ import { EXIT } from './exit-codes.ts'
 const SAME_PRESS_MS = 100
 
 /**
- * Returns a controller that is aborted at the first signal. `leave` gets the exit code at a second one, and should
- * not return.
+ * Returns a controller that is aborted at the first signal. `leave` gets the exit code at a second one, and should not return.
  */
 export function stopSignal(leave: (exitCode: number) => void): AbortController {
   const stop = new AbortController()

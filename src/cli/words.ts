@@ -1,5 +1,4 @@
-// The first words of command lines: our commands, those of other tunnels, and the command that a misspelt word was
-// meant to be.
+// The first words of command lines: our commands, those of other tunnels, and the command that a misspelt word was meant to be.
 
 import { optionInvalid, type TunnelError } from '../errors.ts'
 import { nearest } from '../option-names.ts'
@@ -33,10 +32,7 @@ export const COMMANDS: readonly string[] = [
   'help',
 ]
 
-/**
- * Returns the command line in our own words: `start --port 3000` shares an app as `http 3000` does, `serve ./dist` a
- * folder.
- */
+/** Returns the command line in our own words: `start --port 3000` shares an app as `http 3000` does, `serve ./dist` a folder. */
 export function translate(argv: readonly string[]): readonly string[] {
   const [first = '', ...rest] = argv
   const ours = ofOtherTunnel(argv)

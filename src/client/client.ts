@@ -48,10 +48,7 @@ import { WantedTunnels } from './tunnels/wanted-tunnels.ts'
 
 /** The time in milliseconds after a wake-up in which the old connection must prove that it is alive. */
 const WAKE_CHECK_MS = 3_000
-/**
- * The number of connections to replaced server programs. If a server replaces itself more often, the oldest one is
- * cut.
- */
+/** The number of connections to replaced server programs. If a server replaces itself more often, the oldest one is cut. */
 const MAX_RETIRED = 4
 /** The events whose listeners make the server send a report for each visitor. */
 const WATCHED: readonly VisitEvent[] = [
@@ -292,10 +289,9 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
   }
 
   /**
-   * Probes the public URL of the first tunnel. The server responds after a round trip to this client, without the
-   * app. Resolves with `true` if visitors can reach the tunnel, `false` if not or after `timeoutMs`, and `undefined`
-   * if it is not an HTTP tunnel. On the JSON wire a server may not know its own port: the URL that responds is the
-   * tunnel's from then on.
+   * Probes the public URL of the first tunnel. The server responds after a round trip to this client, without the app. Resolves
+   * with `true` if visitors can reach the tunnel, `false` if not or after `timeoutMs`, and `undefined` if it is not an HTTP
+   * tunnel. On the JSON wire a server may not know its own port: the URL that responds is the tunnel's from then on.
    */
   async probe(timeoutMs = 5_000): Promise<boolean | undefined> {
     const { first } = this.#tunnels
@@ -461,8 +457,7 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
   }
 
   /**
-   * Called when the server stops. If it is the only one, it closes the connection when it is done, and reconnecting
-   * begins then.
+   * Called when the server stops. If it is the only one, it closes the connection when it is done, and reconnecting begins then.
    */
   #left(connection: Connection, reports: VisitReports, code: ErrorCode): void {
     const isElsewhere = code === 'SERVER_DRAINING' && this.#servers.areSeveral

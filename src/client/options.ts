@@ -52,13 +52,10 @@ export interface OriginOptions {
    */
   readonly appInsecure?: boolean
   /**
-   * The PEM text of an authority to trust for the certificate of an `https://` app, in addition to the usual ones. Default
-   * none.
+   * The PEM text of an authority to trust for the certificate of an `https://` app, in addition to the usual ones. Default none.
    */
   readonly appCa?: string
-  /**
-   * The name for an `https://` app in the TLS handshake (SNI), which its certificate must have. Default: the host of its URL.
-   */
+  /** The name for an `https://` app in the TLS handshake (SNI), which its certificate must have. Default: the host of its URL. */
   readonly appServerName?: string
   /** The time that the app has to accept a connection. Default 10,000 ms. If exceeded: 502 `ORIGIN_UNREACHABLE`. */
   readonly originConnectTimeoutMs?: number
@@ -157,9 +154,7 @@ export interface AwayOptions {
   readonly file?: string
   /** The plain text of the page. */
   readonly text?: string
-  /**
-   * The status: 200, or 400 to 599. Default: that of the code, such as 502 or 503.
-   */
+  /** The status: 200, or 400 to 599. Default: that of the code, such as 502 or 503. */
   readonly status?: number
 }
 
@@ -210,9 +205,7 @@ export interface HttpTunnelOptions extends OriginOptions, SharedTunnelOptions {
    * Streams wire only.
    */
   readonly responseTimeoutMs?: number
-  /**
-   * The page that visitors get while the app or the client is away. Default: the server's own page. Streams wire only.
-   */
+  /** The page that visitors get while the app or the client is away. Default: the server's own page. Streams wire only. */
   readonly away?: AwayOptions
   /**
    * Collects request bodies without a length on this machine, up to this number of bytes, and gives the app `Content-Length`, for apps that
@@ -515,10 +508,7 @@ export interface TunnelClientEvents {
   disconnected: { readonly error?: Error }
   /** Emitted when another attempt begins after `delayMs`. */
   reconnecting: { readonly attempt: number; readonly delayMs: number }
-  /**
-   * Emitted when a visitor's request arrived. If the server refused it before, `response` follows at once, with the
-   * code.
-   */
+  /** Emitted when a visitor's request arrived. If the server refused it before, `response` follows at once, with the code. */
   request: {
     readonly id: number
     /** The name of the tunnel. */

@@ -66,9 +66,8 @@ export class FoundFile {
   }
 
   /**
-   * Returns why an app at this host is not shared. `undefined` if it is. The user's machine can reach hosts that a
-   * stranger cannot: a cloud's metadata, a database, a router. Names are not looked up, because their address may
-   * change.
+   * Returns why an app at this host is not shared. `undefined` if it is. The user's machine can reach hosts that a stranger
+   * cannot: a cloud's metadata, a database, a router. Names are not looked up, because their address may change.
    */
   hostRefusal(host: string): string | undefined {
     if (this.#isServerTrusted || isThisMachine(host)) return undefined

@@ -22,10 +22,7 @@ export function withHost(text: string): string {
   return text.replace(/^\*?:(?=\d+$)/, 'localhost:')
 }
 
-/**
- * Splits `h2c://host:port`, `h2c+unix:/path` and `h2://host`, with `,strip-prefix=/api` and `,add-prefix=/app` after
- * it.
- */
+/** Splits `h2c://host:port`, `h2c+unix:/path` and `h2://host`, with `,strip-prefix=/api` and `,add-prefix=/app` after it. */
 export function splitTarget(given: string): { readonly extras: RouteExtras; readonly address: string } {
   const [text = '', ...prefixes] = given.split(/,(?=(?:strip|add)-prefix=)/)
   const paths = prefixes.map(one => [`${one.split('-', 1)[0]}Prefix`, one.slice(one.indexOf('=') + 1)])

@@ -38,9 +38,7 @@ export class RedisCertificates implements CertificateStore {
   readonly #key: Buffer | undefined
   #isClosed = false
 
-  /**
-   * Opens the store. Connects at once, and reconnects until it is closed. Throws `OPTION_INVALID` for an invalid URL.
-   */
+  /** Opens the store. Connects at once, and reconnects until it is closed. Throws `OPTION_INVALID` for an invalid URL. */
   static async open(options: RedisCertificatesOptions): Promise<RedisCertificates> {
     return new RedisCertificates(await openRedis(options), options)
   }
@@ -248,8 +246,7 @@ export class RedisCertificates implements CertificateStore {
 }
 
 /**
- * The script to plan the next check. ARGV: id, times as JSON, time of the check. Does nothing if there is no such
- * certificate.
+ * The script to plan the next check. ARGV: id, times as JSON, time of the check. Does nothing if there is no such certificate.
  */
 export const RESCHEDULE: string = `
 local prefix, id = KEYS[1], ARGV[1]

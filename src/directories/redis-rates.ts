@@ -28,9 +28,7 @@ export class RedisRates implements SharedRates {
   readonly #connection: Connection & Script
   readonly #prefix: string
 
-  /**
-   * Opens the rates. Connects at once, and reconnects until it is closed. Throws `OPTION_INVALID` for an invalid URL.
-   */
+  /** Opens the rates. Connects at once, and reconnects until it is closed. Throws `OPTION_INVALID` for an invalid URL. */
   static async open(options: RedisDirectoryOptions): Promise<RedisRates> {
     return new RedisRates(await openRedis(options), options)
   }

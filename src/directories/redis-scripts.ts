@@ -4,10 +4,7 @@
 // KEYS[1] is always the prefix with a colon; the names of all other keys begin with it. A name is a hash of epoch,
 // proof, shared, tls, and for each server that holds it a field "@<server>" with the epoch of its hold.
 
-/**
- * The common part of scripts that read a name: its hash without servers whose lease is over; `nil` if the name is
- * free.
- */
+/** The common part of scripts that read a name: its hash without servers whose lease is over; `nil` if the name is free. */
 const RECORD = `
 local prefix = KEYS[1]
 local function record(name)
@@ -45,9 +42,8 @@ end
 `
 
 /**
- * The common part for time. From its first call on, a directory is early for a while, because servers reconnect in
- * any order. Epochs begin with the current time: those before a loss were granted earlier, and a server that was cut
- * off knows only them.
+ * The common part for time. From its first call on, a directory is early for a while, because servers reconnect in any order.
+ * Epochs begin with the current time: those before a loss were granted earlier, and a server that was cut off knows only them.
  */
 const BORN = `
 local function born(ms)

@@ -61,10 +61,7 @@ export class RedisDirectory implements Directory {
   #fault: Error | undefined
   #isClosed = false
 
-  /**
-   * Opens the directory. Connects at once, and reconnects until it is closed. Throws `OPTION_INVALID` for an invalid
-   * URL.
-   */
+  /** Opens the directory. Connects at once, and reconnects until it is closed. Throws `OPTION_INVALID` for an invalid URL. */
   static async open(options: RedisDirectoryOptions): Promise<RedisDirectory> {
     const connection = connectionOf(options)
     const { Redis } = await load()
@@ -272,10 +269,7 @@ function labelOf(url: string): string {
 
 export type Connection = Redis
 
-/**
- * Opens a connection. Connects at once, and reconnects until it is closed. Throws `OPTION_INVALID` for an invalid
- * URL.
- */
+/** Opens a connection. Connects at once, and reconnects until it is closed. Throws `OPTION_INVALID` for an invalid URL. */
 export async function openRedis(options: RedisDirectoryOptions): Promise<Connection> {
   const connection = connectionOf(options)
   const { Redis } = await load()

@@ -25,10 +25,7 @@ interface Waiting {
   reject(error: Error): void
 }
 
-/**
- * A directory over a unix socket. Its calls fail with the connection: a process without its directory is about to
- * end.
- */
+/** A directory over a unix socket. Its calls fail with the connection: a process without its directory is about to end. */
 export class UnixDirectory implements Directory {
   readonly #socket: Socket
   readonly #listeners = new Set<DirectoryListener>()

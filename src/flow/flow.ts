@@ -8,10 +8,7 @@ import type { FlowShare } from './share.ts'
 
 /** The maximum size of one write with the datagrams of a tick. A session frame can carry it whole. */
 const BATCH_BYTES = 61_440
-/**
- * The array in which batches are framed, one at a time. A new array for each batch cost the server a fifth of its
- * time.
- */
+/** The array in which batches are framed, one at a time. A new array for each batch cost the server a fifth of its time. */
 const framed = new Uint8Array(BATCH_BYTES + DATAGRAM_HEADER_BYTES + 0xffff)
 /**
  * The bytes of all flows of a tunnel that may wait for credit or for a full carrier. If exceeded, datagrams are

@@ -5,9 +5,8 @@ import { DatagramReader, type SendDatagrams } from '../wire/datagrams.ts'
 import type { FlowShare } from './share.ts'
 
 /**
- * The number of bytes that one flow sends in one turn of the event loop. A receiver that gets more at once loses it:
- * Linux gives a UDP socket room for 92 datagrams of 1,400 bytes, and one read of a busy carrier contains three times
- * as many.
+ * The number of bytes that one flow sends in one turn of the event loop. A receiver that gets more at once loses it: Linux gives
+ * a UDP socket room for 92 datagrams of 1,400 bytes, and one read of a busy carrier contains three times as many.
  */
 const TURN_BYTES = 131_072
 /**
@@ -16,9 +15,8 @@ const TURN_BYTES = 131_072
  */
 const PORTION = 48
 /**
- * The number of flows of one tunnel that may wait for their turn, each with at most its stream's credit. Datagrams of
- * further flows are dropped. 64 flows with full portions take about 15 turns, so a datagram waits for up to about 50
- * ms.
+ * The number of flows of one tunnel that may wait for their turn, each with at most its stream's credit. Datagrams of further
+ * flows are dropped. 64 flows with full portions take about 15 turns, so a datagram waits for up to about 50 ms.
  */
 export const MAX_WAITING_FLOWS = 64
 

@@ -44,10 +44,7 @@ export interface HandlerOptions {
   readonly limits?: HeadLimits
   /** The scheme of request URLs. Default `forwarded`: that of X-Forwarded-Proto, otherwise `http`. */
   readonly scheme?: Scheme
-  /**
-   * The number of request bytes that are stored while an exchange is in progress, before reading stops. Default
-   * 65,536.
-   */
+  /** The number of request bytes that are stored while an exchange is in progress, before reading stops. Default 65,536. */
   readonly maxPipelinedBytes?: number
   /**
    * Called with the handler's error, or why its response could not be sent, and with the request as `GET /path`.

@@ -2,10 +2,7 @@
 
 import type { RequestHead } from '../http/head.ts'
 
-/**
- * The visitor's scheme: that of the connection, or the one in X-Forwarded-Proto, written by the tunnel server in
- * front.
- */
+/** The visitor's scheme: that of the connection, or the one in X-Forwarded-Proto, written by the tunnel server in front. */
 export type Scheme = 'http' | 'https' | 'forwarded'
 
 /**

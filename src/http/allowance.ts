@@ -1,5 +1,4 @@
-// Limits actions of the peer that cost this side more than the peer: `most` at once, and more over time and with
-// useful work.
+// Limits actions of the peer that cost this side more than the peer: `most` at once, and more over time and with useful work.
 
 export class Allowance {
   readonly #most: number

@@ -1,6 +1,5 @@
-// Parses heads of responses as strictly as those of requests, because their sender is not trusted. A tolerant reader
-// gives a head that is not strict a second chance: `loose-head.ts` rewrites it as strict text, which the same parser
-// reads.
+// Parses heads of responses as strictly as those of requests, because their sender is not trusted. A tolerant reader gives a head
+// that is not strict a second chance: `loose-head.ts` rewrites it as strict text, which the same parser reads.
 
 import { CR, isForbiddenInValue, isLikeStatusLine, isOurVersion, LF, latin1, SP } from './characters.ts'
 import { Fields } from './fields.ts'
@@ -184,10 +183,7 @@ function parseStatusLine(head: ResponseHead, start: number, end: number): number
   return at + 2
 }
 
-/**
- * Determines body and connection of a complete response head (RFC 9112 section 6.3). Returns `false` if it is
- * refused.
- */
+/** Determines body and connection of a complete response head (RFC 9112 section 6.3). Returns `false` if it is refused. */
 function isAnswerFramed(head: ResponseHead, requestMethod: string): boolean {
   const { fields, status } = head
   const isOld = head.minorVersion === 0

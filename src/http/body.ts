@@ -20,10 +20,7 @@ import { isAmong, isBelieved, kindOf, OTHER } from './field-names.ts'
 import type { BodyKind } from './head.ts'
 import { LooseHead, nameOf } from './loose-head.ts'
 
-/**
- * The maximum number of bytes between the size of one chunk and its CRLF. Almost only request smugglers send
- * extensions.
- */
+/** The maximum number of bytes between the size of one chunk and its CRLF. Almost only request smugglers send extensions. */
 const MAX_EXTENSION_BYTES = 256
 /** The maximum number of such bytes if they are ignored. Go's reader, and so Caddy, allows as many. */
 const MAX_IGNORED_BYTES = 4_096
@@ -190,8 +187,7 @@ export class BodyFramer {
   }
 
   /**
-   * Called when the connection ended. Returns whether the body may end here, because a truncated one must never look
-   * complete.
+   * Called when the connection ended. Returns whether the body may end here, because a truncated one must never look complete.
    */
   ended(): boolean {
     if (this.#kind === 'close') this.complete = true
@@ -459,8 +455,7 @@ export class BodyFramer {
   }
 
   /**
-   * Takes a byte after the last chunk. Trailers are lines as in a head, without those that framing, routing or guards
-   * depend on.
+   * Takes a byte after the last chunk. Trailers are lines as in a head, without those that framing, routing or guards depend on.
    */
   #takeTrailer(byte: number): boolean {
     switch (this.#state) {

@@ -7,9 +7,7 @@ export type PageName = 'inspector' | 'admin'
 
 export interface BuiltPage {
   readonly html: string
-  /**
-   * The hashes of the only script and the only style that the page may have, in the form of Content-Security-Policy.
-   */
+  /** The hashes of the only script and the only style that the page may have, in the form of Content-Security-Policy. */
   readonly scriptHash: string
   readonly styleHash: string
 }

@@ -29,10 +29,7 @@ export function isAlphanumeric(byte: number): boolean {
   return (lower >= 0x61 && lower <= 0x7a) || (byte >= 0x30 && byte <= 0x39)
 }
 
-/**
- * Whether a field value may not contain the byte: control characters except HTAB. Bytes from 0x80 are allowed
- * (obs-text).
- */
+/** Whether a field value may not contain the byte: control characters except HTAB. Bytes from 0x80 are allowed (obs-text). */
 export function isForbiddenInValue(byte: number): boolean {
   return byte < SP ? byte !== TAB : byte === DEL
 }
@@ -53,10 +50,7 @@ export function asciiLowerCase(text: string): string {
 
 const { latin1Slice } = Buffer.prototype
 
-/**
- * Decodes each byte as the character with its number. `TextDecoder('latin1')` is windows-1252, and `fromCharCode` is
- * slow.
- */
+/** Decodes each byte as the character with its number. `TextDecoder('latin1')` is windows-1252, and `fromCharCode` is slow. */
 export function latin1(bytes: Uint8Array, start: number, end: number): string {
   return latin1Slice.call(bytes, start, end)
 }

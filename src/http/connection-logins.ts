@@ -30,10 +30,7 @@ export function schemesIn(bytes: Uint8Array, start: number, end: number): number
   return schemes
 }
 
-/**
- * Returns the index of the comma after the list element that contains `from`, or `end`; -1 for a quote without an
- * end.
- */
+/** Returns the index of the comma after the list element that contains `from`, or `end`; -1 for a quote without an end. */
 function endOfElement(bytes: Uint8Array, from: number, end: number, hasQuotes: boolean): number {
   let isQuoted = false
   let at = from

@@ -4,9 +4,8 @@ import { EQUALS, SEMICOLON, SP, TAB } from './characters.ts'
 import type { RequestHead } from './head.ts'
 
 /**
- * Calls `accept` with the value of each cookie of this name, in order, and returns the first result that is not
- * `undefined`. A visitor may send several cookies of one name, for different paths and domains (RFC 6265 section
- * 5.4). `name` is case-sensitive.
+ * Calls `accept` with the value of each cookie of this name, in order, and returns the first result that is not `undefined`. A
+ * visitor may send several cookies of one name, for different paths and domains (RFC 6265 section 5.4). `name` is case-sensitive.
  */
 export function findCookie<Found>(
   head: RequestHead,

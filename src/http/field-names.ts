@@ -122,8 +122,7 @@ export function isAmong(names: readonly Uint8Array[], bytes: Uint8Array, length:
 const DIFFERENT = 0
 const SAME = 1
 /**
- * The result for names that are equal except for `_`, `.` or similar in place of `-`, which CGI-like origins cannot
- * distinguish.
+ * The result for names that are equal except for `_`, `.` or similar in place of `-`, which CGI-like origins cannot distinguish.
  */
 const SIMILAR = 2
 

@@ -25,10 +25,7 @@ const VALUE_START = 2
 const VALUE_END = 3
 const KIND = 4
 
-/**
- * The maximum number of names in one Connection field. Each is compared with every line, and an honest sender has
- * few.
- */
+/** The maximum number of names in one Connection field. Each is compared with every line, and an honest sender has few. */
 const MAX_NOMINATED = 32
 
 const EMPTY = new Uint8Array(0)
@@ -244,10 +241,7 @@ export class Fields {
     return this.isValue(this.encodingLine, 'chunked') && !this.#hasTab(this.encodingLine)
   }
 
-  /**
-   * Whether tabs surround the value. They are legal, but llhttp refuses some of them in framing headers, and so do
-   * we.
-   */
+  /** Whether tabs surround the value. They are legal, but llhttp refuses some of them in framing headers, and so do we. */
   #hasTab(line: number): boolean {
     let at = this.#table[line * PER_LINE + NAME_END]!
     while (this.bytes[at] !== LF && this.bytes[at] !== TAB) at++

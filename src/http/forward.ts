@@ -40,10 +40,7 @@ const COMMA_SPACE = ascii(', ')
 const X_FORWARDED_FOR_NAME = ascii('X-Forwarded-For: ')
 const FORWARDED_NAME = ascii('Forwarded: ')
 
-/**
- * Writes the head for the origin to `into` from `at` on. Returns the end. `into` needs room for
- * `maxForwardedBytes`.
- */
+/** Writes the head for the origin to `into` from `at` on. Returns the end. `into` needs room for `maxForwardedBytes`. */
 export function forwardRequestHead(head: RequestHead, hop: Hop, into: Uint8Array, at: number): number {
   const { bytes, fields } = head
   const isUpgrade = head.upgrade !== ''
@@ -172,8 +169,7 @@ export function forwardResponseHead(
 }
 
 /**
- * Writes the forwarding lines and the blank line, if the head had none of them. The bytes are the same for a whole
- * connection.
+ * Writes the forwarding lines and the blank line, if the head had none of them. The bytes are the same for a whole connection.
  */
 function writeTail(head: RequestHead, hop: Hop, into: Uint8Array, at: number): number {
   let { tail } = hop
@@ -188,10 +184,7 @@ function writeTail(head: RequestHead, hop: Hop, into: Uint8Array, at: number): n
   return copy(tail.bytes, 0, tail.bytes.length, into, at)
 }
 
-/**
- * Writes the forwarding lines after those of a trusted proxy in front: extends its list, and keeps its host and
- * scheme.
- */
+/** Writes the forwarding lines after those of a trusted proxy in front: extends its list, and keeps its host and scheme. */
 function writeGivenTail(head: RequestHead, hop: Hop, kinds: number, into: Uint8Array, at: number): number {
   const isGiven = (kind: number): boolean => (kinds & (1 << kind)) !== 0
   let to = copy(X_FORWARDED_FOR_NAME, 0, X_FORWARDED_FOR_NAME.length, into, at)
@@ -201,8 +194,7 @@ function writeGivenTail(head: RequestHead, hop: Hop, kinds: number, into: Uint8A
   if (!isGiven(Field.X_FORWARDED_PROTO)) to = write(`X-Forwarded-Proto: ${hop.proto}\r\n`, into, to)
   to = copy(FORWARDED_NAME, 0, FORWARDED_NAME.length, into, to)
   to = writeValues(head, Field.FORWARDED, into, to)
-  // A proxy that sends only the X- form determines both; otherwise an app that reads Forwarded would see another
-  // scheme.
+  // A proxy that sends only the X- form determines both; otherwise an app that reads Forwarded would see another scheme.
   const isOnlyX = isGiven(Field.X_FORWARDED_PROTO) && !isGiven(Field.FORWARDED)
   const given = isOnlyX ? head.header('x-forwarded-proto') : undefined
   const proto = given === 'http' || given === 'https' ? given : hop.proto
@@ -256,10 +248,7 @@ function write(text: string, into: Uint8Array, at: number): number {
   return at + text.length
 }
 
-/**
- * Throws if the head did not fit. Writes past the end of a typed array are ignored, and a truncated head must never
- * be sent.
- */
+/** Throws if the head did not fit. Writes past the end of a typed array are ignored, and a truncated head must never be sent. */
 function fitting(end: number, into: Uint8Array): number {
   if (end > into.length) throw new RangeError('a forwarded head needs the room of maxForwardedBytes')
   return end

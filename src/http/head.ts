@@ -31,10 +31,7 @@ export interface HeadLimits {
   readonly maxTargetBytes: number
 }
 
-/**
- * Where a body ends: there is none, after a number of bytes, after its chunks, or (responses only) with the
- * connection.
- */
+/** Where a body ends: there is none, after a number of bytes, after its chunks, or (responses only) with the connection. */
 export type BodyKind = 'none' | 'length' | 'chunked' | 'close'
 
 /** The maximum length of a method; the longest registered one (UPDATEREDIRECTREF) has 17. */
@@ -210,8 +207,7 @@ export function parseRequestHead(
 }
 
 /**
- * Reads a whole head that has been parsed before, or was built here. Returns `false` if the bytes are not exactly one
- * valid head.
+ * Reads a whole head that has been parsed before, or was built here. Returns `false` if the bytes are not exactly one valid head.
  */
 export function readWhole(
   head: RequestHead,
@@ -239,10 +235,7 @@ function skipEmptyLines(bytes: Uint8Array, start: number, end: number): number {
   return at - start > 2 * MAX_LEADING_CRLF ? -1 : at
 }
 
-/**
- * Parses the request line into `head`. Returns the index of the first header line; 0 if more bytes are needed; -1 if
- * refused.
- */
+/** Parses the request line into `head`. Returns the index of the first header line; 0 if more bytes are needed; -1 if refused. */
 function parseRequestLine(head: RequestHead, start: number, end: number, maxTargetBytes: number): number {
   const { bytes, fields } = head
   fields.refusal = 'BAD_REQUEST'
@@ -343,10 +336,7 @@ function isFramed(head: RequestHead): boolean {
 
 /** A pattern for one protocol of a list (RFC 9110 section 7.8). */
 const PROTOCOL = /^[ \t]*[!#$%&'*+.^_`|~0-9a-z-]+(?:\/[!#$%&'*+.^_`|~0-9a-z-]+)?[ \t]*$/
-/**
- * A pattern for protocols that carry further requests, which this server could not frame, route or guard after a
- * switch.
- */
+/** A pattern for protocols that carry further requests, which this server could not frame, route or guard after a switch. */
 const HIDING = /^[ \t]*(?:h2c?|h3|http|tls)(?:[-/ \t]|$)/
 
 /**

@@ -3,8 +3,7 @@
 import { COLON, DASH, DOT, isAlphanumeric, UNDERSCORE } from './characters.ts'
 
 /**
- * The maximum length of a Host: 253 for a DNS name, plus a dot, a colon and five digits. An IPv6 address in brackets
- * is shorter.
+ * The maximum length of a Host: 253 for a DNS name, plus a dot, a colon and five digits. An IPv6 address in brackets is shorter.
  */
 export const MAX_HOST_BYTES = 260
 

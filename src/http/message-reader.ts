@@ -1,5 +1,4 @@
-// Reads one direction of an HTTP/1.1 connection: a head, in any number of pieces, the body after it, and the next
-// head.
+// Reads one direction of an HTTP/1.1 connection: a head, in any number of pieces, the body after it, and the next head.
 
 import { ByteBuffer } from '../bytes.ts'
 import type { AnswerLimits } from './answer-head.ts'
@@ -22,9 +21,8 @@ abstract class MessageReader<Head extends RequestHead | ResponseHead, Limits> {
   }
 
   /**
-   * Reads a head that begins or continues at bytes[start, end). Returns the index after it, and `body` frames what
-   * follows; 0 if the head is incomplete, and the reader keeps a copy; -1 if it is invalid. `method`, for a response:
-   * that of the request.
+   * Reads a head that begins or continues at bytes[start, end). Returns the index after it, and `body` frames what follows; 0 if
+   * the head is incomplete, and the reader keeps a copy; -1 if it is invalid. `method`, for a response: that of the request.
    */
   readHead(bytes: Uint8Array, start: number, end: number, limits: Limits, method = ''): number {
     const begun = this.#begun

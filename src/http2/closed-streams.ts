@@ -1,9 +1,6 @@
 // The streams that ended lately, and how. Frames for them that were in transit are not errors of the peer.
 
-/**
- * The number of remembered streams: more than a peer can have open, so that every stream with frames in flight is
- * known.
- */
+/** The number of remembered streams: more than a peer can have open, so that every stream with frames in flight is known. */
 const REMEMBERED = 256
 
 export class ClosedStreams {

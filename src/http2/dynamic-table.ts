@@ -1,5 +1,4 @@
-// The dynamic table of HPACK (RFC 7541 section 2.3.2): entries as bytes, the oldest removed first, never above its
-// size.
+// The dynamic table of HPACK (RFC 7541 section 2.3.2): entries as bytes, the oldest removed first, never above its size.
 
 import { copyBytes } from '../bytes.ts'
 

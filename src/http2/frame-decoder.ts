@@ -33,10 +33,7 @@ export interface FrameHandler {
     end: number,
   ): void
   reset(stream: number, code: number): void
-  /**
-   * Called with the entries of a SETTINGS frame, six bytes each, valid during the call. `PeerSettings.read` checks
-   * them.
-   */
+  /** Called with the entries of a SETTINGS frame, six bytes each, valid during the call. `PeerSettings.read` checks them. */
   settings(bytes: Uint8Array, start: number, end: number): void
   settingsAcknowledged(): void
   /** Called with eight bytes from `start` on, valid during the call. */
@@ -54,10 +51,7 @@ export interface FrameDecoderOptions {
   readonly role: 'server' | 'client'
   /** The SETTINGS_MAX_FRAME_SIZE of this side. Default 16,384 bytes. */
   readonly maxFrameBytes?: number
-  /**
-   * The maximum size of a field block. A longer one ends the connection: it cannot be decoded, and the tables would
-   * differ.
-   */
+  /** The maximum size of a field block. A longer one ends the connection: it cannot be decoded, and the tables would differ. */
   readonly maxBlockBytes: number
   /** The maximum number of CONTINUATION frames in a block; more end the connection. */
   readonly maxContinuations: number
@@ -90,10 +84,7 @@ export class FrameDecoder {
   #type = 0
   #flags = 0
   #stream = 0
-  /**
-   * The number of bytes still to come: of data, padding or ignored bytes; for a payload that is collected, its whole
-   * size.
-   */
+  /** The number of bytes still to come: of data, padding or ignored bytes; for a payload that is collected, its whole size. */
   #left = 0
   #padding = 0
   /** The header or payload that arrives in several reads. */
@@ -113,9 +104,7 @@ export class FrameDecoder {
     this.#block = new FieldBlock(options.maxBlockBytes, options.maxContinuations)
   }
 
-  /**
-   * Whether something other than DATA is incomplete: the preface, the first SETTINGS, a field block or another frame.
-   */
+  /** Whether something other than DATA is incomplete: the preface, the first SETTINGS, a field block or another frame. */
   get isInside(): boolean {
     if (!this.#sawSettings || this.#block.stream !== 0 || this.#partialLength > 0) return true
     return this.#state === IN_PAYLOAD || this.#state === IN_IGNORED
@@ -126,19 +115,13 @@ export class FrameDecoder {
     this.#isStopped = true
   }
 
-  /**
-   * Called by the handler when the frame breaks a rule of the connection. `receive` returns the fault and takes
-   * nothing more.
-   */
+  /** Called by the handler when the frame breaks a rule of the connection. `receive` returns the fault and takes nothing more. */
   fail(code: number, reason: string): void {
     this.#fault ??= { code, reason }
     this.#isStopped = true
   }
 
-  /**
-   * Takes bytes[start, end), or `framesLeft` frames of them. Returns the fault that ends the connection, if there is
-   * one.
-   */
+  /** Takes bytes[start, end), or `framesLeft` frames of them. Returns the fault that ends the connection, if there is one. */
   receive(bytes: Uint8Array, start = 0, end: number = bytes.length): Fault | undefined {
     let at = start
     // A frame without payload is complete with its header; all others need a byte.

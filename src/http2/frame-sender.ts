@@ -30,8 +30,7 @@ export class FrameSender {
   readonly outbox: Outbox = new Outbox()
   readonly window: SendWindow = new SendWindow(INITIAL_WINDOW_BYTES)
   /**
-   * Whether the kernel is full: only heads and control frames are written until it has room. The code with the socket
-   * sets it.
+   * Whether the kernel is full: only heads and control frames are written until it has room. The code with the socket sets it.
    */
   isBlocked = false
   readonly #peer: PeerSettings

@@ -31,9 +31,8 @@ export function maxHeadBlockBytes(head: RequestHead | ResponseHead): number {
 }
 
 /**
- * Encodes a response, also an interim one, to `into` from `at` on, which has room for `maxHeadBlockBytes`. Returns
- * the end of the block. Lines about the connection to the origin are left out. A 101 becomes the 200 of an extended
- * CONNECT (RFC 8441).
+ * Encodes a response, also an interim one, to `into` from `at` on, which has room for `maxHeadBlockBytes`. Returns the end of the
+ * block. Lines about the connection to the origin are left out. A 101 becomes the 200 of an extended CONNECT (RFC 8441).
  */
 export function encodeResponseHead(
   encoder: FieldEncoder,

@@ -1,5 +1,4 @@
-// Decodes field blocks (RFC 7541) into a list of bytes. A malformed block ends the connection, because the tables
-// would differ.
+// Decodes field blocks (RFC 7541) into a list of bytes. A malformed block ends the connection, because the tables would differ.
 
 import { DEFAULT_TABLE_BYTES, DynamicTable, ENTRY_OVERHEAD } from './dynamic-table.ts'
 import type { FieldList } from './field-list.ts'
@@ -25,10 +24,7 @@ export class HpackDecoder {
   readonly #table: DynamicTable
   /** The largest size that the peer may choose. */
   #limit: number
-  /**
-   * Whether the limit was lowered below the size in use, so that the peer's next block must begin with a smaller
-   * size.
-   */
+  /** Whether the limit was lowered below the size in use, so that the peer's next block must begin with a smaller size. */
   #wantsResize = false
   /** The position after the integer or string that was read last. */
   #at = 0
@@ -51,9 +47,8 @@ export class HpackDecoder {
   }
 
   /**
-   * Decodes bytes[start, end), one whole field block, into `list`. Returns `false` for a COMPRESSION_ERROR, see
-   * `problem`. A block of more than `maxListBytes` is not an error: it sets `list.isTooLarge`, and the connection
-   * stays open.
+   * Decodes bytes[start, end), one whole field block, into `list`. Returns `false` for a COMPRESSION_ERROR, see `problem`. A
+   * block of more than `maxListBytes` is not an error: it sets `list.isTooLarge`, and the connection stays open.
    */
   decode(bytes: Uint8Array, start: number, end: number, list: FieldList): boolean {
     list.clear()
@@ -97,10 +92,7 @@ export class HpackDecoder {
     return true
   }
 
-  /**
-   * Appends the name of an entry, and its value if wanted. Returns the length of the name, or -1 if there is no such
-   * entry.
-   */
+  /** Appends the name of an entry, and its value if wanted. Returns the length of the name, or -1 if there is no such entry. */
   #appendEntry(list: FieldList, index: number, withValue: boolean): number {
     if (index === 0) return this.#miss('index 0')
     if (index <= STATIC_COUNT) {
@@ -114,8 +106,7 @@ export class HpackDecoder {
     if (!table.has(entry)) return this.#miss('an index that is not in the table')
     const start = table.start(entry)
     const nameLength = table.nameLength(entry)
-    // The fields of a list that is too large are not read. Without this check, a block of 16 KB would cause 64 MB of
-    // copies.
+    // The fields of a list that is too large are not read. Without this check, a block of 16 KB would cause 64 MB of copies.
     if (withValue && list.isTooLarge) return nameLength
     list.append(table.bytes, start, start + nameLength + (withValue ? table.valueLength(entry) : 0))
     return nameLength

@@ -21,9 +21,8 @@ export function maxBlockBytes(textBytes: number, fieldCount: number): number {
 const SLOTS = 256
 
 /**
- * The encoder of one connection. For each block call `begin`, then `field` or a similar method for each field,
- * pseudo-header fields first. Every call takes the position to write at and returns the end; the array needs room for
- * `maxBlockBytes`.
+ * The encoder of one connection. For each block call `begin`, then `field` or a similar method for each field, pseudo-header
+ * fields first. Every call takes the position to write at and returns the end; the array needs room for `maxBlockBytes`.
  */
 export class HpackEncoder {
   readonly #table: DynamicTable

@@ -58,10 +58,7 @@ export function isPseudo(list: FieldList, field: number): boolean {
   return list.bytes[list.nameStart(field)] === COLON && list.nameEnd(field) > list.nameStart(field)
 }
 
-/**
- * Whether a field of this kind concerns a connection of HTTP/1.1 (RFC 9113 section 8.2.2), which makes a message
- * malformed.
- */
+/** Whether a field of this kind concerns a connection of HTTP/1.1 (RFC 9113 section 8.2.2), which makes a message malformed. */
 export function isConnectionSpecific(list: FieldList, field: number, kind: number): boolean {
   switch (kind) {
     case Field.CONNECTION:

@@ -26,10 +26,7 @@ import {
 
 const COOKIE = 'cookie'
 
-/**
- * The positions of the pseudo-header fields in the list, -1 for none. Shared, because one request is written at a
- * time.
- */
+/** The positions of the pseudo-header fields in the list, -1 for none. Shared, because one request is written at a time. */
 const pseudo = { method: -1, scheme: -1, authority: -1, path: -1, protocol: -1, end: 0 }
 
 /**

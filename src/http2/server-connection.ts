@@ -20,8 +20,7 @@ export const STREAM_WINDOW_BYTES = 262_144
 /** The number of bytes of all streams of a connection that may wait here while origins do not read. */
 export const CONNECTION_WINDOW_BYTES = 1_048_576
 /**
- * The maximum number of request bytes after the complete response. Visitors that still send then may end the stream
- * themselves.
+ * The maximum number of request bytes after the complete response. Visitors that still send then may end the stream themselves.
  */
 export const MAX_DROPPED_BYTES = 16_777_216
 /** The number of periods without such bytes, as counted by `endPeriod`. */
@@ -29,9 +28,8 @@ export const QUIET_PERIODS = 2
 /** The maximum number of CONTINUATION frames in a head. Senders fill frames, and four hold the largest head. */
 export const MAX_CONTINUATIONS = 16
 /**
- * The allowance of frames that cause no request: PING, SETTINGS, PRIORITY, WINDOW_UPDATE, CONTINUATION, DATA without
- * data, frames of closed streams and unknown ones. `maxNoise` at once, and more with each tick. Requests and
- * responses add this many.
+ * The allowance of frames that cause no request: PING, SETTINGS, PRIORITY, WINDOW_UPDATE, CONTINUATION, DATA without data, frames
+ * of closed streams and unknown ones. `maxNoise` at once, and more with each tick. Requests and responses add this many.
  */
 const NOISE_PER_REQUEST = 8
 const NOISE_PER_DATA = 2
@@ -42,14 +40,11 @@ const BLOCK_BYTES_LIKE_A_FRAME = 1_024
 /** The cost of a SETTINGS frame, which changes the windows of all streams. */
 const NOISE_OF_SETTINGS = 8
 /**
- * The number of ticks that refill the allowance of resets (`maxResets` at once): streams that ended by the peer's
- * action before their response was complete. Each has cost the origin a request. A page that a visitor leaves cancels
- * all of its requests.
+ * The number of ticks that refill the allowance of resets (`maxResets` at once): streams that ended by the peer's action before
+ * their response was complete. Each has cost the origin a request. A page that a visitor leaves cancels all of its requests.
  */
 const TICKS_TO_REFILL = 16
-/**
- * The bytes of heads and control frames that may wait while the peer reads nothing. If exceeded, the connection ends.
- */
+/** The bytes of heads and control frames that may wait while the peer reads nothing. If exceeded, the connection ends. */
 export const MAX_WAITING_BYTES = 1_048_576
 
 const NO_LAST_STREAM = Frame.MAX_U31
@@ -66,8 +61,7 @@ export interface ServerConnectionHost {
    */
   mayReset(): boolean
   /**
-   * Called when the connection is over, with the number of incomplete responses. Each has cost a request, like a
-   * reset stream.
+   * Called when the connection is over, with the number of incomplete responses. Each has cost a request, like a reset stream.
    */
   leftUnanswered(count: number): void
   /** Called when the last stream is gone. */
@@ -332,10 +326,9 @@ export class ServerConnection implements FrameHandler {
   }
 
   /**
-   * Drops the rest of a request whose response is complete. The peer gets RST_STREAM (RFC 9113 section 8.1) after it
-   * has read the response and sent nothing for some time, or when it sends too much. If RST_STREAM came in one read
-   * with the response, clients would lose the response. During an upload, curl 7.88 would take it for an error, and
-   * httpx 0.28 would wait without limit.
+   * Drops the rest of a request whose response is complete. The peer gets RST_STREAM (RFC 9113 section 8.1) after it has read the
+   * response and sent nothing for some time, or when it sends too much. If RST_STREAM came in one read with the response, clients
+   * would lose the response. During an upload, curl 7.88 would take it for an error, and httpx 0.28 would wait without limit.
    */
   dropRequest(stream: ServerStream): void {
     if (stream.isClosed || stream.isDropping) return
@@ -345,9 +338,8 @@ export class ServerConnection implements FrameHandler {
   }
 
   /**
-   * Ends a period of a dropped request. Returns whether, in each of the last periods, the peer replied to a PING and
-   * sent nothing else. The caller sets the time between periods: while frames come, curl 7.88 reads before it sends
-   * the rest of its body.
+   * Ends a period of a dropped request. Returns whether, in each of the last periods, the peer replied to a PING and sent nothing
+   * else. The caller sets the time between periods: while frames come, curl 7.88 reads before it sends the rest of its body.
    */
   endPeriod(stream: ServerStream): boolean {
     if (!stream.hasReplied) return false

@@ -7,8 +7,7 @@ import { ReceiveWindow, SendWindow } from './windows.ts'
 /** Receives the events of a stream. After `reset` there is no other call. */
 export interface StreamHandler {
   /**
-   * Called with bytes[start, end), a piece of the request's body. It counts against the window until
-   * `ServerConnection.consumed`.
+   * Called with bytes[start, end), a piece of the request's body. It counts against the window until `ServerConnection.consumed`.
    */
   data(bytes: Uint8Array, start: number, end: number): void
   /** Called when the request is complete. `trailers` is valid during the call. */

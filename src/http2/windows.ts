@@ -19,9 +19,8 @@ export class SendWindow {
   }
 
   /**
-   * Grows the window after a WINDOW_UPDATE, or by the difference between the new and the old
-   * SETTINGS_INITIAL_WINDOW_SIZE (streams only). Returns `false` for a FLOW_CONTROL_ERROR: the window exceeds 2^31 -
-   * 1.
+   * Grows the window after a WINDOW_UPDATE, or by the difference between the new and the old SETTINGS_INITIAL_WINDOW_SIZE
+   * (streams only). Returns `false` for a FLOW_CONTROL_ERROR: the window exceeds 2^31 - 1.
    */
   grow(bytes: number): boolean {
     if (this.available + bytes > MAX_U31) return false

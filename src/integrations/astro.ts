@@ -30,10 +30,7 @@ export interface AstroTunnel {
   }
 }
 
-/**
- * The plugin of `localtunnels/vite` in the dev server of Astro, and a line with the URL. Builds and previews have no
- * tunnel.
- */
+/** The plugin of `localtunnels/vite` in the dev server of Astro, and a line with the URL. Builds and previews have no tunnel. */
 export function localtunnels({ enabled = true, ...options }: AstroTunnelOptions = {}): AstroTunnel {
   return {
     name: 'localtunnels',

@@ -1,5 +1,4 @@
-// `localtunnels/compat`: the functions of two other packages, on our tunnels. A program changes its import, and names
-// a server.
+// `localtunnels/compat`: the functions of two other packages, on our tunnels. A program changes its import, and names a server.
 
 import { localtunnel } from './compat/localtunnel.ts'
 import * as ngrok from './compat/ngrok.ts'

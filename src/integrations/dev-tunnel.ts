@@ -1,5 +1,4 @@
-// The common parts of integrations with dev servers: their options, where the app listens, and the line for the
-// developer.
+// The common parts of integrations with dev servers: their options, where the app listens, and the line for the developer.
 
 import type { AddressInfo } from 'node:net'
 import pc from 'picocolors'

@@ -77,10 +77,7 @@ export class HeldTunnel {
     this.#reservation?.connect(to)
   }
 
-  /**
-   * Keeps the tunnel until all holders have released it: a restart makes the new dev server before it closes the old
-   * one.
-   */
+  /** Keeps the tunnel until all holders have released it: a restart makes the new dev server before it closes the old one. */
   hold(): { release(): Promise<void> } {
     this.#holds++
     let released: Promise<void> | undefined

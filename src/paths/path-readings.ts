@@ -14,9 +14,7 @@ export function hasOneReading(path: string): boolean {
 const OVERLONG =
   /[\xc0\xc1][\x80-\xbf]|\xe0[\x80-\x9f][\x80-\xbf]|\xf0[\x80-\x8f][\x80-\xbf]{2}|\xf8[\x80-\x87][\x80-\xbf]{3}|\xfc[\x80-\x83][\x80-\xbf]{4}/g
 
-/**
- * Decodes the bytes of letters that are not ASCII. Escaped or not, they mean the same path, and browsers escape them.
- */
+/** Decodes the bytes of letters that are not ASCII. Escaped or not, they mean the same path, and browsers escape them. */
 export function unescapeLetters(path: string): string {
   return path.replace(/%([89a-f][0-9a-f])/gi, (_, hex: string) =>
     String.fromCharCode(Number.parseInt(hex, 16)),

@@ -45,9 +45,8 @@ export class PathRules<Rule> {
   }
 
   /**
-   * Returns the rule for a request target. `undefined` if readings of the path fall under different rules, or it has
-   * escapes or dot segments and is too long to check. Such a request is refused, because the app may read another
-   * path.
+   * Returns the rule for a request target. `undefined` if readings of the path fall under different rules, or it has escapes or
+   * dot segments and is too long to check. Such a request is refused, because the app may read another path.
    */
   ruleOf(target: string): Rule | undefined {
     if (this.#rules.length === 0 && this.#open.length === 0) return this.#standard
@@ -59,10 +58,7 @@ export class PathRules<Rule> {
       : undefined
   }
 
-  /**
-   * Finds the rule of a path whose characters are bytes. `undefined` if the rule depends on how the app compares
-   * letters.
-   */
+  /** Finds the rule of a path whose characters are bytes. `undefined` if the rule depends on how the app compares letters. */
   #ruleOf(path: string): Rule | undefined {
     if (this.#open.some(one => (one.endsWith('*') ? path.startsWith(one.slice(0, -1)) : path === one)))
       return this.#opened

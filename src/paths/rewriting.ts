@@ -100,9 +100,7 @@ export class Rewriting {
       : undefined
   }
 
-  /**
-   * Returns the value of a request header for the app. `name` is lower-case; `host` is the visitor's, with its port.
-   */
+  /** Returns the value of a request header for the app. `name` is lower-case; `host` is the visitor's, with its port. */
   requestValue(name: string, value: string, host: string): string {
     if (!this.#rewrites(name)) return value
     const [, scheme, authority = '', rest = ''] = URL_PARTS.exec(value) ?? []

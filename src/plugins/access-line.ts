@@ -5,10 +5,7 @@ import type { Outcome, Seen } from '../plugin.ts'
 type Middle = Pick<Seen, 'kind' | 'tunnel' | 'address' | 'method' | 'host'>
 type Served = Pick<Outcome, 'client' | 'token'>
 
-/**
- * The duration, in hundredths of a millisecond, below which its text is cached, because formatting a fraction is
- * slow.
- */
+/** The duration, in hundredths of a millisecond, below which its text is cached, because formatting a fraction is slow. */
 const MAX_KEPT_HUNDREDTHS = 1_000
 
 /** The middle of the previous line, which most lines share. */

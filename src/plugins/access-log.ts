@@ -1,5 +1,4 @@
-// An observer that writes one JSON line for each visit, to a file that is rotated or to stdout. It never makes a
-// visitor wait.
+// An observer that writes one JSON line for each visit, to a file that is rotated or to stdout. It never makes a visitor wait.
 
 import { optionInvalid } from '../errors.ts'
 import type { ForTunnels, LineObserver, Observer } from '../plugin.ts'

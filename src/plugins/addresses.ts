@@ -20,10 +20,7 @@ export class Addresses implements Guard {
   readonly #allow: Places | undefined
   readonly #deny: Places | undefined
 
-  /**
-   * Makes the rule. Throws `OPTION_INVALID` for an invalid entry, and `GUARD_UNAVAILABLE` for a country without
-   * `countries`.
-   */
+  /** Makes the rule. Throws `OPTION_INVALID` for an invalid entry, and `GUARD_UNAVAILABLE` for a country without `countries`. */
   constructor(
     allow: readonly string[] | undefined,
     deny: readonly string[] | undefined,

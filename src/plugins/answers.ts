@@ -90,8 +90,7 @@ ${fields}${or}${offers.join('')}`,
     status: code === undefined ? 200 : ERRORS[code].status,
     headers: [
       ['content-type', 'text/html; charset=utf-8'],
-      // Without form-action: Chromium applies it to all redirects after a form, and apps redirect visitors to other
-      // sites.
+      // Without form-action: Chromium applies it to all redirects after a form, and apps redirect visitors to other sites.
       ['content-security-policy', PAGE_POLICY],
       ...SHARED,
       ...headers,

@@ -65,10 +65,7 @@ function subjectOf({ subject }: VisitorCertificate): ReadonlyMap<string, readonl
   return fields
 }
 
-/**
- * Returns the common name, DNS names and e-mail addresses. A quoted one contains characters that are invalid in
- * names.
- */
+/** Returns the common name, DNS names and e-mail addresses. A quoted one contains characters that are invalid in names. */
 function namesOf(
   { subjectAltName = '' }: VisitorCertificate,
   fields: ReadonlyMap<string, readonly string[]>,

@@ -6,8 +6,7 @@ import { asciiLowerCase } from '../http/characters.ts'
 const CLAIM = /\{([\w.:/-]{1,128})\}/g
 
 /**
- * Whether the token has all these claims: whole values, with `*` for any characters. If a claim is a list, one value
- * is enough.
+ * Whether the token has all these claims: whole values, with `*` for any characters. If a claim is a list, one value is enough.
  */
 export function hasClaims(payload: JWTPayload, wanted: Readonly<Record<string, string>> = {}): boolean {
   return Object.entries(wanted).every(([name, pattern]) =>
@@ -24,10 +23,7 @@ function claimOf(payload: JWTPayload, name: string): unknown {
   return Object.hasOwn(payload, name) ? payload[name] : undefined
 }
 
-/**
- * Whether the rest of the pattern after a `*` matches. Takes linear time for each star, because claims come from
- * strangers.
- */
+/** Whether the rest of the pattern after a `*` matches. Takes linear time for each star, because claims come from strangers. */
 function fitsPattern(pattern: string, text: string): boolean {
   const [first = '', ...rest] = pattern.split('*')
   const last = rest.pop()
@@ -63,8 +59,7 @@ export function ambiguityOf(pattern: string): string | undefined {
 }
 
 /**
- * Returns the pattern with claims in place of their names. `undefined` if the token lacks one, or a claim is invalid
- * in a name.
+ * Returns the pattern with claims in place of their names. `undefined` if the token lacks one, or a claim is invalid in a name.
  */
 export function withClaims(pattern: string, payload: JWTPayload): string | undefined {
   // The dashes for a slash would not mark the end of the claim if there were more in the pattern.

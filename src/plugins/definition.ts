@@ -1,5 +1,4 @@
-// Reads the guard that a client asks for. The client is not trusted: everything is checked, and unknown fields are
-// refused.
+// Reads the guard that a client asks for. The client is not trusted: everything is checked, and unknown fields are refused.
 
 import { optionInvalid, type TunnelError } from '../errors.ts'
 import type { CertificateRule, GuardDefinition, JwtRule, LoginRule, WaysDefinition } from '../guard.ts'

@@ -18,9 +18,7 @@ const MAX_NAME_CHARS = 128
 
 /** Tokens of one issuer, and what they open. A missing key is not restricted, as in `TokenRule`. */
 export interface JwtTokenRule extends Omit<TokenScope, 'reserve'>, Issuer {
-  /**
-   * The audience, as in the tokens' `aud`: a text that tokens for other services do not have, such as the URL of this server.
-   */
+  /** The audience, as in the tokens' `aud`: a text that tokens for other services do not have, such as the URL of this server. */
   readonly audience: string
   /**
    * Claims that a token must have: the whole value, with `*` for any characters. Of a claim that is a list, one of them. Default any:

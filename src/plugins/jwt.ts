@@ -101,9 +101,7 @@ export async function isUnreachable(error: unknown): Promise<boolean> {
 const DENIED = { denied: refusedWithJson('CREDENTIALS_REFUSED') }
 const UNAVAILABLE = { denied: refusedWithJson('ISSUER_UNAVAILABLE', [['retry-after', '5']]) }
 
-/**
- * The keys of an issuer, fetched when first needed and again when they change. All guards with the issuer share them.
- */
+/** The keys of an issuer, fetched when first needed and again when they change. All guards with the issuer share them. */
 export class IssuerKeys {
   readonly #issuer: Issuer
   #keys: Promise<JWTVerifyGetKey> | undefined

@@ -1,5 +1,4 @@
-// A sign-in method: accounts of an OpenID Connect issuer, with the code flow and PKCE. The operator installs the
-// library.
+// A sign-in method: accounts of an OpenID Connect issuer, with the code flow and PKCE. The operator installs the library.
 
 import { createHash, randomBytes } from 'node:crypto'
 import type { Configuration } from 'openid-client'
@@ -105,8 +104,7 @@ export class Login implements Way {
       if (claims === undefined) return refused(visitor, forget, 'token_invalid')
       // Both claims from one source: one source's `email_verified` says nothing about the other's address.
       let said: Readonly<Record<string, unknown>> = claims
-      // With a code, the claims of the scope `email` come from UserInfo (OpenID Connect Core 5.4), unless requested
-      // otherwise.
+      // With a code, the claims of the scope `email` come from UserInfo (OpenID Connect Core 5.4), unless requested otherwise.
       const isElsewhere = said.email === undefined || said.email_verified === undefined
       if (isElsewhere && configuration.serverMetadata().userinfo_endpoint !== undefined)
         said = await library.fetchUserInfo(configuration, tokens.access_token, claims.sub)
@@ -151,20 +149,14 @@ function emailOf({ email, email_verified }: Readonly<Record<string, unknown>>): 
     : { address: undefined, isVerified: false }
 }
 
-/**
- * Returns a subject as text. Some issuers let people choose the subject: it must not look like another account's
- * address.
- */
+/** Returns a subject as text. Some issuers let people choose the subject: it must not look like another account's address. */
 function subjectText(subject: string): string {
   return subject.includes('@') ? `sub:${subject}` : subject
 }
 
 const UNREACHABLE = 'provider_unreachable'
 
-/**
- * Returns a word for the operator for an error of the library, whose messages contain text of the provider or the
- * visitor.
- */
+/** Returns a word for the operator for an error of the library, whose messages contain text of the provider or the visitor. */
 function reasonOf(error: unknown): string {
   if (typeof error !== 'object' || error === null) return UNREACHABLE
   // The provider's code by RFC 6749: `access_denied` on its page, `invalid_client` for a wrong secret.
@@ -226,10 +218,7 @@ function callbackOf({ isSecure, head }: Request): string {
 
 type Library = typeof import('openid-client')
 
-/**
- * The server as a client of one issuer, whose settings are fetched when first needed. All guards with the issuer
- * share it.
- */
+/** The server as a client of one issuer, whose settings are fetched when first needed. All guards with the issuer share it. */
 export class LoginClient {
   readonly #provider: LoginProvider
   #found: Promise<{ readonly library: Library; readonly configuration: Configuration }> | undefined

@@ -29,8 +29,7 @@ export function makerOf({ issuers = [], logins = [], usedLinks, countries }: Gua
   const turns = new HashTurns()
   return async (given, tunnel) => {
     const definition = parseDefinition(given)
-    // Lists of addresses take the longest, so they are made before anything is awaited, in the turn of the client
-    // that asks.
+    // Lists of addresses take the longest, so they are made before anything is awaited, in the turn of the client that asks.
     const walls = wallsOf(definition, countries)
     const open = typeof usedLinks === 'function' ? usedLinks : () => Promise.resolve(usedLinks)
     const used = hasLinks(definition) ? await open() : undefined

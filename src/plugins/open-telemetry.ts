@@ -1,5 +1,4 @@
-// An observer that makes one OpenTelemetry span for each visit, with the API that the operator installed and
-// configured.
+// An observer that makes one OpenTelemetry span for each visit, with the API that the operator installed and configured.
 
 import type { Span, SpanContext, Tracer } from '@opentelemetry/api'
 import { optionInvalid } from '../errors.ts'

@@ -15,9 +15,7 @@ type Ask = (share: RateShare, wanted: number) => Promise<void>
 
 export class RateShare implements Allotment {
   readonly key: string
-  /**
-   * The time until which the rate is used up at all servers. All times here are on the clock of `performance.now()`.
-   */
+  /** The time until which the rate is used up at all servers. All times here are on the clock of `performance.now()`. */
   emptyUntil = 0
   readonly #maxShare: number
   readonly #ask: Ask

@@ -38,19 +38,13 @@ const MAX_ENDED = 10_000
  * exceeded, only this server knows of them.
  */
 export const MAX_SHARED_ENDS = 1_000
-/**
- * The maximum number of used links that are remembered until they expire. If exceeded, links that work once are
- * refused.
- */
+/** The maximum number of used links that are remembered until they expire. If exceeded, links that work once are refused. */
 const MAX_USED = 10_000
 const PURPOSE = 'session'
 
 export interface Session {
   readonly id: string
-  /**
-   * The name of the session's tunnel: other tunnels may have the same secret, and do not know which sessions ended
-   * here.
-   */
+  /** The name of the session's tunnel: other tunnels may have the same secret, and do not know which sessions ended here. */
   readonly tunnel: string
   readonly way: WayKind
   readonly mark: string
@@ -205,8 +199,7 @@ export function loginCookieOf(visitor: Request, name: string, value: string, sec
 }
 
 /**
- * Returns the name for another login, one that this browser does not have if possible. `turn`: a different number for
- * each login.
+ * Returns the name for another login, one that this browser does not have if possible. `turn`: a different number for each login.
  */
 export function loginNameOf(visitor: Request, turn: number): string {
   const names = visitor.isSecure ? SECURE_LOGINS : PLAIN_LOGINS

@@ -178,8 +178,7 @@ export class TunnelGuard implements Guard, Sessions {
   /** Responds to a visitor without credentials. */
   #ask(visitor: Request, { ways }: Rule): Verdict | Promise<Verdict> {
     const certificate = ways.find(way => way instanceof ClientCertificate)
-    // A browser tries again on another connection, whose handshake is for this tunnel. This one takes no more
-    // requests.
+    // A browser tries again on another connection, whose handshake is for this tunnel. This one takes no more requests.
     if (certificate?.isMisdirected(visitor)) return refusedAs('CONNECTION_MISDIRECTED', visitor)
     const asking = ways.find(way => way.ask !== undefined)
     if (asking?.ask !== undefined && isNavigation(visitor) && visitor.head.upgrade === '')
@@ -387,10 +386,7 @@ const PREFLIGHTS: Middleware = {
   },
 }
 
-/**
- * Adds the lines without which a browser hides a refusal from a page of another site, which could not tell why it
- * failed.
- */
+/** Adds the lines without which a browser hides a refusal from a page of another site, which could not tell why it failed. */
 function readableBy(origin: string, verdict: Verdict): Verdict {
   if (verdict === undefined || !('code' in verdict)) return verdict
   const lines: readonly HeaderLine[] = [

@@ -65,9 +65,7 @@ export class Draining {
   }
 }
 
-/**
- * Resolves after the next turn of the event loop, when all events that the kernel had for this process were handled.
- */
+/** Resolves after the next turn of the event loop, when all events that the kernel had for this process were handled. */
 export function nextTurn(): Promise<void> {
   const { promise, resolve } = deferred<void>()
   eventLoop.soon(() => eventLoop.soon(resolve))

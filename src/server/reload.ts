@@ -10,8 +10,7 @@ import { refusalOf } from './tunnels/claims.ts'
 import type { Tunnels } from './tunnels/tunnels.ts'
 
 /**
- * Returns the settings after a reload: `options` applied to a server that runs with `now`. Throws the errors of
- * `server.reload`.
+ * Returns the settings after a reload: `options` applied to a server that runs with `now`. Throws the errors of `server.reload`.
  */
 export function settingsAfter(now: ServerSettings, options: TunnelServerOptions): ServerSettings {
   const { port = now.port, host = now.hostname } = options

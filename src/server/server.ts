@@ -47,16 +47,12 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
   #stopWatchingWorkers: (() => void) | undefined
   #starting: Promise<void> | undefined
   #stopping: Promise<void> | undefined
-  /**
-   * The reload in progress. Reloads run one after the other, because each is compared with the result of the one
-   * before.
-   */
+  /** The reload in progress. Reloads run one after the other, because each is compared with the result of the one before. */
   #reloading: Promise<void> = Promise.resolve()
 
   /**
-   * Makes a server. `installs` are the `Install`s of its parts, in the order in which requests pass their layers;
-   * `fixed` are `FixedBounds` that tests make small. Both are typed loosely, because the package does not export
-   * their types.
+   * Makes a server. `installs` are the `Install`s of its parts, in the order in which requests pass their layers; `fixed` are
+   * `FixedBounds` that tests make small. Both are typed loosely, because the package does not export their types.
    */
   constructor(options: TunnelServerOptions = {}, installs: readonly object[] = [], fixed: object = {}) {
     super()

@@ -3,10 +3,7 @@
 import type { ServerContext } from './context/server-context.ts'
 import type { ServerStats } from './settings/stats.ts'
 
-/**
- * Returns the public statistics from the server's counters. `clients` and `rawVisitors` are the numbers connected
- * now.
- */
+/** Returns the public statistics from the server's counters. `clients` and `rawVisitors` are the numbers connected now. */
 export function statsOf(
   { counters, flows, state, tunnels }: ServerContext,
   version: string,

@@ -1,6 +1,5 @@
-// Contract: one virtual connection with bytes both ways, half-close, and failures that are distinct from ends.
-// Implementations: stream.ts (in a session); based on queued-stream.ts, a request to an HTTP/2 app and a connection
-// to another server.
+// Contract: one virtual connection with bytes both ways, half-close, and failures that are distinct from ends. Implementations:
+// stream.ts (in a session); based on queued-stream.ts, a request to an HTTP/2 app and a connection to another server.
 
 import type { ErrorCode } from '../errors.ts'
 import type { Socket, Splice, SpliceDone } from '../socket.ts'

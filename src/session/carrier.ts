@@ -3,10 +3,7 @@
 
 /** A connection on which a session sends. Its creator passes its events to the session; the session closes it. */
 export interface Carrier {
-  /**
-   * The number of bytes before `start` that `send` may overwrite, so that a message header and the frames leave in
-   * one write.
-   */
+  /** The number of bytes before `start` that `send` may overwrite, so that a message header and the frames leave in one write. */
   readonly headroom: number
   /**
    * Sends `batch[start, end)`. Returns `true` if all of it was taken: the array may be reused at once. After `false`,

@@ -29,19 +29,15 @@ export interface StreamBudget {
 
 export interface SessionHandler {
   /**
-   * Called when the server opened a stream (client role only). Returns the stream's handler, or a code to refuse it.
-   * `maxStreams` counts streams only: the handler must count what outlives a reset stream, such as a dial in
-   * progress.
+   * Called when the server opened a stream (client role only). Returns the stream's handler, or a code to refuse it. `maxStreams`
+   * counts streams only: the handler must count what outlives a reset stream, such as a dial in progress.
    */
   opened(stream: ByteStream, tunnel: number): StreamHandler | ErrorCode
   /** Returns the number of tunnels that the other side has or asked for (server role only). */
   tunnelCount?(): number
   /** Called with a control message, whose bytes may be used only during the call. */
   control(json: Uint8Array): void
-  /**
-   * Called when the other side takes no new streams. It leaves when the open ones have finished, or at once after an
-   * error.
-   */
+  /** Called when the other side takes no new streams. It leaves when the open ones have finished, or at once after an error. */
   leaving(code: ErrorCode): void
   /** Called when a stream has a large transfer and no link is free. */
   linkWanted?(): void

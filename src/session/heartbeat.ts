@@ -1,5 +1,4 @@
-// Checks that the other side is alive: pings a silent carrier, closes a dead one, and measures the smallest round
-// trip.
+// Checks that the other side is alive: pings a silent carrier, closes a dead one, and measures the smallest round trip.
 
 import type { Scheduler } from './scheduler.ts'
 

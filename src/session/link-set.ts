@@ -40,9 +40,7 @@ export class LinkSet implements LinkOwner {
   #awaited = new Map<Link, number>()
   #cancelLook: (() => void) | undefined
 
-  /**
-   * Makes the links. `deadAfterMs`: the silence after which a link is closed, if its far side said that it sent more.
-   */
+  /** Makes the links. `deadAfterMs`: the silence after which a link is closed, if its far side said that it sent more. */
   constructor(session: LinkSession, outbox: Outbox, scheduler: Scheduler, deadAfterMs: number) {
     this.#session = session
     this.#outbox = outbox
@@ -96,9 +94,7 @@ export class LinkSet implements LinkOwner {
     return link
   }
 
-  /**
-   * Returns a free link, if possible the one that the other side uses for the stream, so that fewer links are needed.
-   */
+  /** Returns a free link, if possible the one that the other side uses for the stream, so that fewer links are needed. */
   #freeFor(stream: Stream): Link | undefined {
     if (stream.receivingLink?.isFree) return stream.receivingLink
     for (const link of this.#links.values()) if (link.isFree) return link

@@ -56,10 +56,7 @@ export class Link {
   #binding: Binding | undefined
   /** Whether a stream has left this side's direction but its last bytes may be in transit. */
   #isSettling = false
-  /**
-   * Whether this side puts no more streams on the link. The far side may, until it learns that this side wants to
-   * close it.
-   */
+  /** Whether this side puts no more streams on the link. The far side may, until it learns that this side wants to close it. */
   isRetired = false
   /** Bytes that arrived before the LINK frame that names their stream. Until then, reading is paused. */
   #early: Uint8Array[] = []

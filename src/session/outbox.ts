@@ -1,5 +1,4 @@
-// The sending half of a session: collects frames in a batch, with one write per event-loop tick, and serves streams
-// in turn.
+// The sending half of a session: collects frames in a batch, with one write per event-loop tick, and serves streams in turn.
 
 import { copyBytes, copyOf } from '../bytes.ts'
 import { DATA, END, FRAME_HEADER_BYTES, MAX_FRAME_BYTES, writeFrameHeader, writeU48 } from '../wire/frame.ts'
@@ -216,8 +215,7 @@ export class Outbox {
 
   /** Sends one frame per stream and round, until the carrier is full or no stream can send. */
   #serveTurns(): void {
-    // A handler that writes or gives credit during the round joins it: a Set also visits entries added during the
-    // loop.
+    // A handler that writes or gives credit during the round joins it: a Set also visits entries added during the loop.
     if (this.#isServing) return
     this.#isServing = true
     try {

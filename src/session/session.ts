@@ -417,10 +417,7 @@ export class Session implements ArrivalsOwner, StreamOwner {
     copyBytes(bytes, start, end, this.#outbox.batch, at)
   }
 
-  /**
-   * Passes a control message on. A server may send one for each request, because its client watches them; a client
-   * sends few.
-   */
+  /** Passes a control message on. A server may send one for each request, because its client watches them; a client sends few. */
   #controlArrived(json: Uint8Array): void {
     const isBounded = this.#options.role === 'server'
     if (isBounded && !this.#isTolerated(json.length)) return this.close('FLOOD')
@@ -428,8 +425,7 @@ export class Session implements ArrivalsOwner, StreamOwner {
   }
 
   /**
-   * Whether the control message is within the limit. A long one counts as several, and a client with many tunnels may
-   * send more.
+   * Whether the control message is within the limit. A long one counts as several, and a client with many tunnels may send more.
    */
   #isTolerated(bytes: number): boolean {
     const count = Math.ceil(bytes / BYTES_OF_A_MESSAGE)
@@ -473,10 +469,7 @@ export class Session implements ArrivalsOwner, StreamOwner {
     held?.letGo()
   }
 
-  /**
-   * The only place that ends a session. Everything is forgotten before handlers are called, so that they may call
-   * anything.
-   */
+  /** The only place that ends a session. Everything is forgotten before handlers are called, so that they may call anything. */
   #close(code: ErrorCode, error?: Error, leaveCarrier?: () => void): void {
     if (this.#closedWith !== undefined) return
     this.#closedWith = code

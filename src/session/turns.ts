@@ -4,10 +4,7 @@ import type { Scheduler } from './scheduler.ts'
 
 /** A connection with more work than one portion. */
 export interface Waiting {
-  /**
-   * Called for a turn: does one portion, and asks to wait again if there is more. An error does not end the
-   * connection.
-   */
+  /** Called for a turn: does one portion, and asks to wait again if there is more. An error does not end the connection. */
   turn(): void
 }
 
@@ -17,10 +14,7 @@ export interface Waiting {
  */
 const TURN_MS = 2
 
-/**
- * Divides each turn of the event loop among connections with more work than one portion. Work of one portion never
- * waits.
- */
+/** Divides each turn of the event loop among connections with more work than one portion. Work of one portion never waits. */
 export class Turns {
   readonly #scheduler: Scheduler
   readonly #failed: (error: Error) => void

@@ -23,9 +23,7 @@ export class Windows {
     this.#limits = limits
   }
 
-  /**
-   * Grows the window if it is time, and returns the credit to give, after which the other side has the whole window.
-   */
+  /** Grows the window if it is time, and returns the credit to give, after which the other side has the whole window. */
   refill(stream: Stream, nowMs: number, roundTripMs: number): number {
     this.#grow(stream, nowMs, roundTripMs)
     const credit = stream.window - stream.allowance - (stream.receivedBytes - stream.deliveredBytes)

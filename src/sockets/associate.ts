@@ -16,8 +16,7 @@ export const associate: Associate = async ({ host, port }, handler) => {
 }
 
 /**
- * Returns the address for a host. No response shows which address family works, so `localhost` is IPv4, which every
- * machine has.
+ * Returns the address for a host. No response shows which address family works, so `localhost` is IPv4, which every machine has.
  */
 async function addressOf(host: string): Promise<string> {
   if (host === 'localhost') return '127.0.0.1'

@@ -1,5 +1,4 @@
-// One connection of Bun as a Socket. bun-reading.ts decides when it is read, and other threads may borrow it
-// (lending.ts).
+// One connection of Bun as a Socket. bun-reading.ts decides when it is read, and other threads may borrow it (lending.ts).
 
 import { accelerator } from '../accelerator/door.ts'
 import { free } from '../bytes.ts'

@@ -12,9 +12,7 @@ import { descriptorOf } from './descriptor.ts'
  * datagrams. Those already queued are read, and dropped beyond another such share.
  */
 const MAX_PER_TURN = 256
-/**
- * The minimum share of a socket, however many are busy. Sockets with fewer datagrams in a turn do not count as busy.
- */
+/** The minimum share of a socket, however many are busy. Sockets with fewer datagrams in a turn do not count as busy. */
 const MIN_PER_TURN = 8
 /**
  * The minimum number of sockets that are opened again in one turn. Until then, datagrams collect in their queues for the
@@ -110,9 +108,7 @@ export class DatagramQueue {
       this.#set?.(this.#fd, this.#platform.SO_RCVBUF, new Int32Array([RECEIVE_BUFFER_BYTES]))
   }
 
-  /**
-   * Called when a datagram was read. Returns `false` if there are too many in this turn, so that it must be dropped.
-   */
+  /** Called when a datagram was read. Returns `false` if there are too many in this turn, so that it must be dropped. */
   heard(): boolean {
     if (this.#count === 0) turns.began(this)
     if (++this.#count === turns.part) this.#shut()

@@ -29,10 +29,7 @@ const CONTROL_LENGTH = 18
 /** Why nothing was sent: the kernel is full, refuses, or cannot do it. */
 export type SegmentsRefusal = 'full' | 'refused' | 'impossible'
 
-/**
- * Sends datagrams[from, to), all of one size (the last may be shorter), to the address to which the socket is
- * connected.
- */
+/** Sends datagrams[from, to), all of one size (the last may be shorter), to the address to which the socket is connected. */
 export type SendSegments = (
   fd: number,
   datagrams: readonly Uint8Array[],

@@ -86,9 +86,8 @@ export const TLS_DIAL_EVENTS: ConnectionEvents = {
 }
 
 /**
- * The events of a socket on which TLS was begun, for which the TLS socket reports everything. Without this object,
- * Bun also copies the encrypted bytes for us, which is a quarter of the CPU time of a download. Bun requires at least
- * one handler.
+ * The events of a socket on which TLS was begun, for which the TLS socket reports everything. Without this object, Bun also
+ * copies the encrypted bytes for us, which is a quarter of the CPU time of a download. Bun requires at least one handler.
  */
 export const ENCRYPTED_EVENTS = { drain(): void {} }
 

@@ -15,9 +15,7 @@ const BULK_READ_BYTES = 327_680
 /** The size of a read after which the kernel's buffer is limited, as for a large transfer. */
 const BOUNDED_READ_BYTES = 131_072
 const SMALL_READ_BYTES = 16_384
-/**
- * The pause of a large transfer in milliseconds while small reads happen. 512 KB per millisecond are still 500 MB/s.
- */
+/** The pause of a large transfer in milliseconds while small reads happen. 512 KB per millisecond are still 500 MB/s. */
 const POLITE_PAUSE_MS = 1
 /** The number of small reads when a large transfer last checked. */
 let smallReadsSeen = 0
@@ -104,9 +102,8 @@ export class Reading {
   }
 
   /**
-   * Lets other sockets have their turn before this one is read again: in the next tick, or a little later while
-   * others read small pieces. Small reads are requests and responses, which get a core late if large transfers keep
-   * it busy.
+   * Lets other sockets have their turn before this one is read again: in the next tick, or a little later while others read small
+   * pieces. Small reads are requests and responses, which get a core late if large transfers keep it busy.
    */
   #yield(): void {
     if (this.#isYielding || this.#isPaused) return

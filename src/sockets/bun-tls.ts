@@ -78,8 +78,7 @@ export function peerCertificate(raw: RawSocket): X509Certificate | undefined {
 }
 
 /**
- * Begins TLS as the server on a connection from which `first` was already read. Events go to `events`, with `secured`
- * as data.
+ * Begins TLS as the server on a connection from which `first` was already read. Events go to `events`, with `secured` as data.
  */
 export function beginTls(
   raw: RawSocket,

@@ -67,14 +67,9 @@ export interface ListenOptions<P extends Pass = Pass> {
   readonly inherited?: InheritedSocket | undefined
   /** The TLS of every connection; `accept` is called after the handshake. */
   readonly tls?: ServerTls
-  /**
-   * Returns the protocol to choose from those that a hello offers. `undefined` for none. Default: none. Only with
-   * `tls`.
-   */
+  /** Returns the protocol to choose from those that a hello offers. `undefined` for none. Default: none. Only with `tls`. */
   chooseProtocol?(offered: readonly string[]): string | undefined
-  /**
-   * Called when the system accepted a connection, before TLS. `undefined` cuts it at once. Default: all are admitted.
-   */
+  /** Called when the system accepted a connection, before TLS. `undefined` cuts it at once. Default: all are admitted. */
   admit?(socket: Socket): P | undefined
   /** Called for a new connection. The returned handler gets its events. */
   accept(socket: Socket, pass: P | undefined): SocketHandler

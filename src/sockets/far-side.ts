@@ -15,9 +15,8 @@ const ADDRESS_BYTES = 128
 let check: ((descriptor: number) => boolean) | null | undefined
 
 /**
- * Whether the far side is still there. `false` after a reset, whichever call got its error. Only for a connection on
- * which this side has not sent FIN: after an end in both directions there is no far side either. Always `true`
- * outside of Linux.
+ * Whether the far side is still there. `false` after a reset, whichever call got its error. Only for a connection on which this
+ * side has not sent FIN: after an end in both directions there is no far side either. Always `true` outside of Linux.
  */
 export function hasFarSide(descriptor: number): boolean {
   if (check === undefined) check = open()

@@ -1,5 +1,4 @@
-// Handles a connection while it is opened through a proxy. The connection's own handler gets only the events after
-// that.
+// Handles a connection while it is opened through a proxy. The connection's own handler gets only the events after that.
 
 import { copyOf } from '../bytes.ts'
 import { deferred } from '../deferred.ts'
@@ -23,9 +22,7 @@ export class Gate implements SocketHandler {
     this.#over.promise.catch(() => {}) // `open` tells; the connection may fail before it is called
   }
 
-  /**
-   * Runs the opening on a connection. Resolves with the bytes after it. If it fails, cuts the connection and rejects.
-   */
+  /** Runs the opening on a connection. Resolves with the bytes after it. If it fails, cuts the connection and rejects. */
   async open(socket: Socket, signal: AbortSignal | undefined): Promise<Uint8Array> {
     const abort = () => this.#fail(failure('ECONNABORTED', 'the connection is not wanted any more'))
     signal?.addEventListener('abort', abort)

@@ -32,8 +32,7 @@ const MAX_CONNECTIONS = 128
 const TRIES = 5
 
 /**
- * Listens on 127.0.0.1 and, if the machine has it, on ::1, on the same port; 0: any free one. Rejects with the
- * system's error.
+ * Listens on 127.0.0.1 and, if the machine has it, on ::1, on the same port; 0: any free one. Rejects with the system's error.
  */
 export function listenLocally(
   port: number,

@@ -20,19 +20,14 @@ const AF_UNIX = 1
 const SOCK_STREAM_CLOEXEC = 0x80001
 const SOL_SOCKET = 1
 const SO_RCVBUF = 8
-/**
- * The option that may exceed `net.core.rmem_max`. It needs CAP_NET_ADMIN, which root has, but not in every container.
- */
+/** The option that may exceed `net.core.rmem_max`. It needs CAP_NET_ADMIN, which root has, but not in every container. */
 const SO_RCVBUFFORCE = 33
 const IPPROTO_TCP = 6
 const TCP_WINDOW_CLAMP = 10
 
 /** The size to set, which the kernel doubles for its own use. Most of the result is data. */
 const ASKED = int(RECEIVE_BYTES / 2)
-/**
- * The window clamp. Without it the window stays at its current size: we saw 350 KB, and 100 Mbit/s over 100 ms need
- * 1.25 MB.
- */
+/** The window clamp. Without it the window stays at its current size: we saw 350 KB, and 100 Mbit/s over 100 ms need 1.25 MB. */
 const WINDOW = int(RECEIVE_BYTES)
 
 /** The system calls. `null` if this system, or this build of the runtime, does not have them. */
@@ -43,10 +38,7 @@ let calls: ReturnType<typeof open> | null | undefined
  */
 let option: number | null | undefined
 
-/**
- * Limits the receive buffer of a connection, once, when it turns out to be a large transfer. Does nothing outside of
- * Linux.
- */
+/** Limits the receive buffer of a connection, once, when it turns out to be a large transfer. Does nothing outside of Linux. */
 export function boundReceiving(descriptor: number): void {
   if (calls === undefined) calls = openOrNull()
   if (calls === null) return

@@ -1,5 +1,4 @@
-// Checks whether bytes of a connection wait in the kernel: Bun accepts all waiting connections before it reads the
-// first.
+// Checks whether bytes of a connection wait in the kernel: Bun accepts all waiting connections before it reads the first.
 
 import { loadFfi, openLibc } from '../libc.ts'
 

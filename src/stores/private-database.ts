@@ -6,10 +6,7 @@ import { createRequire } from 'node:module'
 import { dirname } from 'node:path'
 import { TunnelError } from '../errors.ts'
 
-/**
- * The longest wait in milliseconds for another process: a write takes less than a millisecond, and seconds on a
- * stalled disk.
- */
+/** The longest wait in milliseconds for another process: a write takes less than a millisecond, and seconds on a stalled disk. */
 const BUSY_MS = 5_000
 /** The pause in milliseconds between attempts, where SQLite itself does not wait. */
 const PAUSE_MS = 5

@@ -56,8 +56,7 @@ export class SqliteCertificates implements CertificateStore {
   readonly #path: string
 
   /**
-   * Opens the file. `authority`: the URL of its directory. Certificates of other authorities stay in the file and are
-   * ignored.
+   * Opens the file. `authority`: the URL of its directory. Certificates of other authorities stay in the file and are ignored.
    */
   constructor(path: string, authority: string) {
     this.#path = path
@@ -195,10 +194,7 @@ export class SqliteCertificates implements CertificateStore {
     this.#attempt(() => this.#database.close())
   }
 
-  /**
-   * Returns when one more is allowed; `undefined` for now. All but `limit` - 1 of the last ones must have left the
-   * window.
-   */
+  /** Returns when one more is allowed; `undefined` for now. All but `limit` - 1 of the last ones must have left the window. */
   #freeAt(
     condition: string,
     limit: number,
@@ -229,10 +225,7 @@ export class SqliteCertificates implements CertificateStore {
     return this.#attempt(() => this.#database.query(sql).all(this.#authority, ...values) as Row[])
   }
 
-  /**
-   * Runs an immediate transaction: one that reads first and writes later would fail if another process wrote in
-   * between.
-   */
+  /** Runs an immediate transaction: one that reads first and writes later would fail if another process wrote in between. */
   #transaction<Result>(body: () => Result): Result {
     return this.#attempt(() => this.#database.transaction(body).immediate())
   }

@@ -43,9 +43,7 @@ const SUMS = `
 `
 /** The maximum number of boxes of one owner: names are cheap, and each box stays for days after its client left. */
 const MAX_BOXES_OF_OWNER = 1_000
-/**
- * The maximum number of ids of one owner. Above it, the oldest are forgotten, so that an owner cannot fill the disk.
- */
+/** The maximum number of ids of one owner. Above it, the oldest are forgotten, so that an owner cannot fill the disk. */
 const MAX_KNOWN_OF_OWNER = 100_000
 
 interface BoxRow {
@@ -151,9 +149,7 @@ export class SqliteInbox implements InboxStore {
     return this.#one<Sum>('select sum(bytes) as bytes from sums where sender = ?', sender)?.bytes ?? 0
   }
 
-  /**
-   * Runs writes that survive a power cut. Without it, the last delivered webhooks could be delivered again after one.
-   */
+  /** Runs writes that survive a power cut. Without it, the last delivered webhooks could be delivered again after one. */
   #durably<Outcome>(write: () => Outcome): Outcome {
     this.#database.run('pragma synchronous = full')
     try {

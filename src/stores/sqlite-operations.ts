@@ -47,10 +47,7 @@ interface LatencyRow {
 type BanRow = Omit<Ban, 'untilMs'> & { readonly untilMs: number | null }
 type AuditRow = Omit<AuditEntry, 'detail'> & { readonly detail: string | null }
 
-/**
- * The store in one file with mode 0600; `:memory:` stores nothing. Throws `OPTION_INVALID` if the file cannot be
- * used.
- */
+/** The store in one file with mode 0600; `:memory:` stores nothing. Throws `OPTION_INVALID` if the file cannot be used. */
 export class SqliteOperations implements OperationsStore, AuditLog {
   readonly #database: Database
 

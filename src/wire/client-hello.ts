@@ -12,10 +12,7 @@ import { parseIp } from './ip-address.ts'
 export type HelloVerdict =
   /** All bytes so far may begin a hello. */
   | { readonly kind: 'more' }
-  /**
-   * The name in lower case, without a dot at its end. `protocols`: those that ALPN offers, in its order; empty
-   * without ALPN.
-   */
+  /** The name in lower case, without a dot at its end. `protocols`: those that ALPN offers, in its order; empty without ALPN. */
   | { readonly kind: 'name'; readonly name: string; readonly protocols: readonly string[] }
   /** A valid hello without a host name, or with an address in place of one. */
   | { readonly kind: 'nameless'; readonly protocols: readonly string[] }
@@ -25,9 +22,8 @@ export type HelloVerdict =
   | { readonly kind: 'invalid'; readonly reason: string }
 
 /**
- * The maximum size of a hello with its record headers. Browsers with post-quantum keys send up to 2 KB in two
- * segments; a session ticket can add a few. One record can hold 16 KiB, which is also the limit of BoringSSL and
- * nginx's preread.
+ * The maximum size of a hello with its record headers. Browsers with post-quantum keys send up to 2 KB in two segments; a session
+ * ticket can add a few. One record can hold 16 KiB, which is also the limit of BoringSSL and nginx's preread.
  */
 export const MAX_HELLO_BYTES = 16_384
 
@@ -189,10 +185,7 @@ function readServerName(body: Bytes): string | undefined {
   return name.length <= 253 && name.split('.').every(label => LABEL.test(label)) ? name : undefined
 }
 
-/**
- * A pattern for a label. Underscores are not allowed in host names, but some DNS names have them, as in the Host of
- * HTTP.
- */
+/** A pattern for a label. Underscores are not allowed in host names, but some DNS names have them, as in the Host of HTTP. */
 const LABEL = /^[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?$/
 
 function readProtocols(body: Bytes): readonly string[] | undefined {

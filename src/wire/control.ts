@@ -37,9 +37,7 @@ export interface Register extends RegisterApp {
    * `unknown`: a kind of a newer version, which is refused without ending the session.
    */
   readonly kind: GrantedKind | 'connect' | 'unknown'
-  /**
-   * The requested name of an `http` or `tls` tunnel, or of a private service such as `tcp:db`. Other kinds have none.
-   */
+  /** The requested name of an `http` or `tls` tunnel, or of a private service such as `tcp:db`. Other kinds have none. */
   readonly name?: string
   /** The requested public port of a `tcp` or `udp` tunnel. Absent or 0: any of the server's range. */
   readonly port?: number
@@ -106,16 +104,11 @@ export interface Health {
 export interface Watch {
   readonly type: 'watch'
   readonly on: boolean
-  /**
-   * The number of requests per second that are reported one by one; the others are counted. Absent: all are reported.
-   */
+  /** The number of requests per second that are reported one by one; the others are counted. Absent: all are reported. */
   readonly rate?: number
 }
 
-/**
- * A message to the server that releases a tunnel. Its name is free at once, and open streams continue until
- * `released`.
- */
+/** A message to the server that releases a tunnel. Its name is free at once, and open streams continue until `released`. */
 export interface Release {
   readonly type: 'release'
   readonly tunnel: number
@@ -136,10 +129,7 @@ export interface NoTrunk {
   readonly retryMs?: number
 }
 
-/**
- * A message to the server: the client puts nothing more on this link. The server closes it when it does not need it
- * any more.
- */
+/** A message to the server: the client puts nothing more on this link. The server closes it when it does not need it any more. */
 export interface LinkRetired {
   readonly type: 'link-retired'
   readonly link: number
@@ -307,8 +297,7 @@ export interface VisitorDisconnectedReport {
 }
 
 /**
- * A message to the server: connections came to the connecting end of a private service, and the server opens a stream
- * for each.
+ * A message to the server: connections came to the connecting end of a private service, and the server opens a stream for each.
  */
 export interface Dial {
   readonly type: 'dial'
@@ -505,10 +494,7 @@ function parseFields(json: Uint8Array): ({ readonly type: string } & Record<stri
   }
 }
 
-/**
- * The maximum depth of a message; current ones have three levels. Parsing 30,000 levels takes milliseconds and much
- * stack.
- */
+/** The maximum depth of a message; current ones have three levels. Parsing 30,000 levels takes milliseconds and much stack. */
 const MAX_DEPTH = 16
 /** The length from which messages are checked for depth. Shorter ones cannot cost much. */
 const MIN_LOOKED_THROUGH_BYTES = 1_024
@@ -551,18 +537,13 @@ const isOptionalText = (value: unknown, most: number): value is string | undefin
 /** The text goes into a header line of the request. Only visible ASCII is allowed, so that it cannot end the line. */
 const isHeaderText = (value: unknown): value is string | undefined =>
   value === undefined || (isText(value, 255) && /^[\x21-\x7e]+$/.test(value))
-/**
- * Whether the value may be a name that any server grants. Ours grants a subdomain, kind and port, or a private name.
- */
+/** Whether the value may be a name that any server grants. Ours grants a subdomain, kind and port, or a private name. */
 const isGrantedName = (value: unknown): value is string =>
   isText(value, MAX_NAME_CHARS) && /^[\x21-\x7e]+$/.test(value)
 /** A token of an issuer may be long. */
 const isTokenText = (value: unknown): value is string | undefined =>
   value === undefined || (isText(value, 8_192) && /^[\x21-\x7e]+$/.test(value))
-/**
- * Whether the value is a path as in a request target: with a slash at its start, without a query, without a slash at
- * its end.
- */
+/** Whether the value is a path as in a request target: with a slash at its start, without a query, without a slash at its end. */
 export const isRoutePath = (value: unknown): value is string =>
   typeof value === 'string' &&
   value.length <= 255 &&
@@ -580,10 +561,7 @@ export const isPoolLabel = (value: unknown): value is string =>
 /** Whether the value is a final status of success, with which webhooks are acknowledged. */
 export const isPoolResponse = (value: unknown): value is PoolResponse =>
   value === 'first' || isPoolLabel(value) || (isCount(value) && value >= 200 && value <= 299)
-/**
- * A newer server may use codes that this version does not know, because codes are added within one version of the
- * wire.
- */
+/** A newer server may use codes that this version does not know, because codes are added within one version of the wire. */
 const knownCode = (code: string): ErrorCode => (isErrorCode(code) ? code : 'INTERNAL')
 
 const isBoolean = (value: unknown): value is boolean => typeof value === 'boolean'
@@ -690,8 +668,7 @@ const SERVER_MESSAGES = {
   'host-troubled': changed(message('host-troubled', trouble), withKnownCode),
   released: message('released', { tunnel: isCount }),
   moved: message('moved', { tunnel: isCount, url: isPublicUrl }),
-  // A visitor wrote these texts: their content must neither end the session nor reach a terminal as an escape
-  // sequence.
+  // A visitor wrote these texts: their content must neither end the session nor reach a terminal as an escape sequence.
   request: changed(
     message(
       'request',
@@ -758,8 +735,7 @@ export function probeProof(resume: string, sha256Base64Url: (text: string) => st
 }
 
 /**
- * Returns a proof for the client that a probe of its app comes from the server, in the same header. No visitor knows
- * the secret.
+ * Returns a proof for the client that a probe of its app comes from the server, in the same header. No visitor knows the secret.
  */
 export function serverProbeProof(resume: string, sha256Base64Url: (text: string) => string): string {
   return sha256Base64Url(`server probe ${resume}`)

@@ -12,15 +12,10 @@ import type { ErrorCode } from '../errors.ts'
 
 export const FRAME_HEADER_BYTES = 8
 
-/**
- * The maximum payload of a frame: a small response waits behind at most 64 KiB of a download.
- */
+/** The maximum payload of a frame: a small response waits behind at most 64 KiB of a download. */
 export const MAX_FRAME_BYTES = 65_536
 
-/**
- * The number of bytes that each side may send on a new stream before it gets credit. Part of the protocol, not a
- * setting.
- */
+/** The number of bytes that each side may send on a new stream before it gets credit. Part of the protocol, not a setting. */
 export const INITIAL_CREDIT_BYTES = 262_144
 
 export const DATA = 0
@@ -28,10 +23,7 @@ export const DATA = 0
 export const OPEN = 1
 /** A frame that ends this direction (half-close). Payload: how many bytes of the other side were delivered (u48). */
 export const END = 2
-/**
- * A frame that fails the stream in both directions. Payload: error number (u16), delivered bytes of the other side
- * (u48).
- */
+/** A frame that fails the stream in both directions. Payload: error number (u16), delivered bytes of the other side (u48). */
 export const RESET = 3
 /** A frame that lets the sender send as many more bytes as the receiver consumed. Payload: bytes (u32). */
 export const CREDIT = 4
@@ -44,8 +36,7 @@ export const CONTROL = 7
 export const GOAWAY = 8
 
 /**
- * A frame that moves the sender's bytes of this stream to a link. Payload: link (u32), position of the first byte
- * there (u48).
+ * A frame that moves the sender's bytes of this stream to a link. Payload: link (u32), position of the first byte there (u48).
  */
 export const LINK = 9
 /**
@@ -116,9 +107,8 @@ export interface FrameHandler {
   /** Called with bytes[start, end), a piece of a stream's DATA. The array is valid only during the call. */
   data(stream: number, bytes: Uint8Array, start: number, end: number): void
   /**
-   * Called with any other frame, complete: its payload begins in `bytes` at `start` and is valid only during the
-   * call. There is no view, because a small one costs more than the frame: 60 ns, and memory until the next
-   * collection.
+   * Called with any other frame, complete: its payload begins in `bytes` at `start` and is valid only during the call. There is
+   * no view, because a small one costs more than the frame: 60 ns, and memory until the next collection.
    */
   frame(type: number, stream: number, bytes: Uint8Array, start: number, end: number): void
 }

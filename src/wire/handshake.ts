@@ -24,10 +24,7 @@ const WEBSOCKET_GUID = '258EAFA5-E914-47DA-95CA-C5AB0DC85B11'
 const encoder = new TextEncoder()
 const decoder = new TextDecoder('latin1')
 
-/**
- * Returns the reply to `Sec-WebSocket-Key`, which proves that a server speaks WebSocket and does not replay another
- * response.
- */
+/** Returns the reply to `Sec-WebSocket-Key`, which proves that a server speaks WebSocket and does not replay another response. */
 export function acceptKey(key: string, sha1Base64: (text: string) => string): string {
   return sha1Base64(key + WEBSOCKET_GUID)
 }

@@ -1,5 +1,4 @@
-// Converts IP addresses between text and bytes, strictly: a text that two readers could take for two addresses is
-// refused.
+// Converts IP addresses between text and bytes, strictly: a text that two readers could take for two addresses is refused.
 
 const DOTTED = /^(0|[1-9]\d{0,2})\.(0|[1-9]\d{0,2})\.(0|[1-9]\d{0,2})\.(0|[1-9]\d{0,2})$/
 const GROUP = /^[0-9a-f]{1,4}$/i
@@ -51,9 +50,8 @@ function groupsOf(text: string, mayEndDotted: boolean): number[] | undefined {
 }
 
 /**
- * Returns the canonical text of an address (RFC 5952): lower case, with the longest run of zero groups as `::`. An
- * IPv4-mapped address (`::ffff:0:0/96`) becomes IPv4, so that code which compares addresses does not meet one host
- * under two names.
+ * Returns the canonical text of an address (RFC 5952): lower case, with the longest run of zero groups as `::`. An IPv4-mapped
+ * address (`::ffff:0:0/96`) becomes IPv4, so that code which compares addresses does not meet one host under two names.
  */
 export function formatIp(bytes: Uint8Array): string {
   if (bytes.length === 4) return bytes.join('.')

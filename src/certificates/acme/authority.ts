@@ -110,8 +110,7 @@ export class AcmeAuthority implements Authority {
       if (!(error instanceof AcmeProblem) || error.type !== 'accountDoesNotExist') throw error
       this.#client = undefined
       const account = await this.#store.account()
-      // The key is the same: if the authority knows it under another URL, it returns that account rather than making
-      // another.
+      // The key is the same: if the authority knows it under another URL, it returns that account rather than making another.
       if (account !== undefined) await this.#store.saveAccount({ ...account, url: '' })
       return use(await this.#account())
     }
@@ -135,8 +134,7 @@ export class AcmeAuthority implements Authority {
     if (url !== undefined) return client
     const { contact, externalAccount } = this.#options
     const registered = await client.register(contact, externalAccount)
-    // Another server with the same store may have registered at the same time: all use the account whose key is
-    // stored.
+    // Another server with the same store may have registered at the same time: all use the account whose key is stored.
     const there = await this.#store.account()
     if (there !== undefined && there.key !== key) return this.#openAccount()
     await this.#store.saveAccount({ url: registered, key })
@@ -306,8 +304,7 @@ async function readOrder(client: AcmeClient, url: string): Promise<Order | undef
 }
 
 /**
- * Makes an order. Replacing another is optional (RFC 9773 section 5): if the authority disputes it, the order is made
- * without.
+ * Makes an order. Replacing another is optional (RFC 9773 section 5): if the authority disputes it, the order is made without.
  */
 async function newOrder(client: AcmeClient, { names, replaces }: Wish): Promise<Order> {
   const id = replaces === undefined ? undefined : renewalId(replaces)
@@ -321,10 +318,7 @@ async function newOrder(client: AcmeClient, { names, replaces }: Wish): Promise<
   }
 }
 
-/**
- * The problems for a certificate that was replaced before, was ordered by another account, or is unknown to this
- * authority.
- */
+/** The problems for a certificate that was replaced before, was ordered by another account, or is unknown to this authority. */
 const DISPUTES: readonly string[] = [
   'alreadyReplaced',
   'unauthorized',

@@ -155,8 +155,7 @@ export class AcmeClient {
   }
 
   /**
-   * Revokes a certificate, given as DER. `reason`: a number of RFC 5280, 5.3.1; 0 gives none, 1 means that the key
-   * was stolen.
+   * Revokes a certificate, given as DER. `reason`: a number of RFC 5280, 5.3.1; 0 gives none, 1 means that the key was stolen.
    */
   async revoke(certificate: Uint8Array, reason = 0): Promise<void> {
     const { revokeCert } = await this.#connection.directory()

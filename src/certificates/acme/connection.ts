@@ -1,5 +1,4 @@
-// Requests to an authority (RFC 8555 section 6): its directory, nonces, signed requests. Every failure is a
-// TunnelError.
+// Requests to an authority (RFC 8555 section 6): its directory, nonces, signed requests. Every failure is a TunnelError.
 
 import { messageOf, optionInvalid, TunnelError } from '../../errors.ts'
 import { type BoundedAnswer, boundedRequest, retryAfterMs } from '../bounded-request.ts'
@@ -15,9 +14,7 @@ export interface AcmeServer {
   readonly ca?: string | undefined
   /** The time for one request and its response. Default 30,000 ms. If exceeded: `ACME_UNREACHABLE`. */
   readonly timeoutMs?: number
-  /**
-   * The maximum size of a response. Default 1 MiB, room for a hundred certificate chains; more fails with `ACME_UNREACHABLE`.
-   */
+  /** The maximum size of a response. Default 1 MiB, room for a hundred certificate chains; more fails with `ACME_UNREACHABLE`. */
   readonly maxResponseBytes?: number
 }
 

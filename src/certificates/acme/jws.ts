@@ -33,10 +33,7 @@ export class AccountKey {
     this.thumbprint = createHash('sha256').update(JSON.stringify(this.jwk)).digest('base64url')
   }
 
-  /**
-   * Signs a request. `payload` is `''` for POST-as-GET. `keyId`: the account's URL; without it, the key itself is
-   * included.
-   */
+  /** Signs a request. `payload` is `''` for POST-as-GET. `keyId`: the account's URL; without it, the key itself is included. */
   sign(url: string, nonce: string, payload: unknown, keyId: string | undefined): string {
     const identity = keyId === undefined ? { jwk: this.jwk } : { kid: keyId }
     const head = encoded({ alg: 'ES256', nonce, url, ...identity })

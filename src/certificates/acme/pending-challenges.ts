@@ -90,10 +90,7 @@ const tlsKey = ({ name }: Challenge): string => `tls ${name}`
 
 const ACME_IDENTIFIER = objectId('1.3.6.1.5.5.7.1.31')
 
-/**
- * Makes the certificate. `keyAuthorization`: the token and the thumbprint of the account's key, with a dot between
- * them.
- */
+/** Makes the certificate. `keyAuthorization`: the token and the thumbprint of the account's key, with a dot between them. */
 export function challengeCertificate(name: string, keyAuthorization: string, nowMs: number): Certificate {
   const proof = octetString(createHash('sha256').update(keyAuthorization).digest())
   return selfSigned(name, nowMs, sequence(ACME_IDENTIFIER, TRUE, octetString(proof)))

@@ -11,9 +11,7 @@ const KEY_IDENTIFIER = 0x80
 /** The object identifier 2.5.29.35. */
 const AUTHORITY_KEY_IDENTIFIER = Buffer.from([0x55, 0x1d, 0x23])
 
-/**
- * Returns the id of the first certificate in a PEM chain. `undefined` if it does not name the key that signed it.
- */
+/** Returns the id of the first certificate in a PEM chain. `undefined` if it does not name the key that signed it. */
 export function renewalId(pem: string): string | undefined {
   const body = elementsOf(child(elementsOf(new X509Certificate(pem).raw), 0)?.content ?? new Uint8Array())
   const fields = elementsOf(body?.[0]?.content ?? new Uint8Array())

@@ -12,8 +12,7 @@ export interface Challenge {
 export interface Solver {
   readonly type: 'http-01' | 'tls-alpn-01' | 'dns-01'
   /**
-   * Prepares the proofs. Resolves when the authority may check all of them. After a restart it is called again for
-   * the same ones.
+   * Prepares the proofs. Resolves when the authority may check all of them. After a restart it is called again for the same ones.
    */
   present(challenges: readonly Challenge[], signal: AbortSignal): Promise<void>
   /** Withdraws the records of `present`, whether it resolved or not. Also called for records of an earlier process. */

@@ -19,10 +19,7 @@ export function editableText({ request }: ExchangeDetail, body: string | undefin
   return [...guide, first.replace(/ HTTP\/1\.[01]$/, ''), ...fields, '', body ?? ''].join('\n')
 }
 
-/**
- * Reads the edited text. The body is left out if it was not changed. Throws `OPTION_INVALID` if the text is not a
- * request.
- */
+/** Reads the edited text. The body is left out if it was not changed. Throws `OPTION_INVALID` if the text is not a request. */
 export function editOf(text: string, body: string | undefined): Edit {
   const lines = text.replace(/^(?:#.*\r?\n)+/, '').split('\n')
   const blank = lines.findIndex(line => line.trim() === '')

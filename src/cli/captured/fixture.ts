@@ -6,10 +6,7 @@ import { optionInvalid, TunnelError } from '../../errors.ts'
 import type { ExchangeDetail } from '../../exchange.ts'
 import type { InspectorSession } from './inspector-session.ts'
 
-/**
- * Writes a new file, never over an existing one. Rejects with `BODY_TRUNCATED`, `REPLAY_IMPOSSIBLE` or
- * `OPTION_INVALID`.
- */
+/** Writes a new file, never over an existing one. Rejects with `BODY_TRUNCATED`, `REPLAY_IMPOSSIBLE` or `OPTION_INVALID`. */
 export async function saveFixture(
   session: InspectorSession,
   id: string,

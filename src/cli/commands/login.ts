@@ -125,10 +125,7 @@ export function whoami({ logins, environment, write }: LoginIo): number {
   return EXIT.ok
 }
 
-/**
- * Connects without registering anything. Rejects if the server refuses. Resolves with the reason if it could not be
- * asked.
- */
+/** Connects without registering anything. Rejects if the server refuses. Resolves with the reason if it could not be asked. */
 async function verify(
   server: string,
   token: string,

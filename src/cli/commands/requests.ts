@@ -1,5 +1,4 @@
-// `localtunnels requests`, `replay` and `wait`: use the inspector of a running session, from another terminal or a
-// script.
+// `localtunnels requests`, `replay` and `wait`: use the inspector of a running session, from another terminal or a script.
 
 import type { Diff, Edit, ExchangeDetail, ExchangeRow, ReplayResult } from '../../exchange.ts'
 import { diffLines } from '../captured/diff-lines.ts'

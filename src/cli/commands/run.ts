@@ -1,5 +1,4 @@
-// `localtunnels run -- <command>`: reserves a URL, starts the command with it, and then finds the port that the
-// command opens.
+// `localtunnels run -- <command>`: reserves a URL, starts the command with it, and then finds the port that the command opens.
 
 import { type ChildProcess, spawn } from 'node:child_process'
 import { constants } from 'node:os'

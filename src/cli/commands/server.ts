@@ -1,5 +1,4 @@
-// `localtunnels server`: runs a TunnelServer with the options of flags and a configuration file, until a signal stops
-// it.
+// `localtunnels server`: runs a TunnelServer with the options of flags and a configuration file, until a signal stops it.
 
 import { normalName } from '../../certificates/names.ts'
 import type { AdminConfig, ServerConfigOptions } from '../../config/server-config.ts'

@@ -87,9 +87,7 @@ async function settingsOf(
   return settings
 }
 
-/**
- * Throws the error that the command itself would: systemd restarts a service without limit if it fails at its start.
- */
+/** Throws the error that the command itself would: systemd restarts a service without limit if it fails at its start. */
 async function checkFile({ command, file }: ServiceWords, { environment, write }: CommandIo): Promise<void> {
   if (command !== 'up' && (command !== 'server' || file === undefined)) return
   // The service does not run as the user who installs it, which may be root.

@@ -10,10 +10,7 @@ import { pause, type Shared, share } from '../sharing/sharing.ts'
 
 /** The pause in milliseconds between failed requests to the public URL. */
 const PROBE_PAUSE_MS = 500
-/**
- * The time in milliseconds after which the URL is shown with a warning. Some networks cannot reach their own public
- * address.
- */
+/** The time in milliseconds after which the URL is shown with a warning. Some networks cannot reach their own public address. */
 const PROBE_GIVE_UP_MS = 10_000
 
 export interface ShareSettings {

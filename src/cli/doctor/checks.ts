@@ -324,9 +324,7 @@ async function checkProbe(
   return { verdict: 'fail', what: 'public side', found, fix }
 }
 
-/**
- * Returns a note for that fault. `undefined` if the address is another machine's, or something listens there by now.
- */
+/** Returns a note for that fault. `undefined` if the address is another machine's, or something listens there by now. */
 export async function checkOwnPort(address: string, port: number): Promise<Check | undefined> {
   const own = Object.values(networkInterfaces()).flatMap(entries => entries ?? [])
   if (!own.some(entry => entry.address === address)) return undefined

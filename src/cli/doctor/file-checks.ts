@@ -1,5 +1,4 @@
-// Checks the configuration file of a folder for `localtunnels doctor`: that it has no fault, and that its apps
-// listen.
+// Checks the configuration file of a folder for `localtunnels doctor`: that it has no fault, and that its apps listen.
 
 import { findFiles } from '../../config/file.ts'
 import { loadConfig } from '../../config/load.ts'

@@ -27,9 +27,7 @@ export async function checkHttpPort(dial: Dial, host: string, port: number = HTT
   }
 }
 
-/**
- * Returns why visitors get no response from this URL, as far as TLS and the connection show. `undefined` if they do.
- */
+/** Returns why visitors get no response from this URL, as far as TLS and the connection show. `undefined` if they do. */
 export async function whyNoAnswer(
   dial: Dial,
   url: string,

@@ -1,5 +1,4 @@
-// The sessions that an agent can read: those of this user with an inspector, and the one in which the agent shares
-// ports.
+// The sessions that an agent can read: those of this user with an inspector, and the one in which the agent shares ports.
 
 import { findInspectors } from '../../parts/inspect/discovery.ts'
 import { InspectorSession } from '../captured/inspector-session.ts'

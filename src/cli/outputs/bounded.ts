@@ -1,5 +1,4 @@
-// Limits an output to a number of lines per second. Events above it are counted, in one line at the end of the
-// second.
+// Limits an output to a number of lines per second. Events above it are counted, in one line at the end of the second.
 
 import type { CliEvent, OfferedKey, Output, SuppressedEvent } from '../output.ts'
 

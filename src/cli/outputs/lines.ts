@@ -175,8 +175,7 @@ export function outageOf({ code, message }: { readonly code: string; readonly me
 }
 
 /**
- * Returns the text of events with the same words in every output for people. `undefined` for events that each shows
- * differently.
+ * Returns the text of events with the same words in every output for people. `undefined` for events that each shows differently.
  */
 export function eventText(event: CliEvent): string | undefined {
   switch (event.type) {

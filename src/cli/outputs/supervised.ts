@@ -1,5 +1,4 @@
-// An output that also tells a supervisor such as systemd when the tunnels of this run are public, and when the run
-// ends.
+// An output that also tells a supervisor such as systemd when the tunnels of this run are public, and when the run ends.
 
 import { notify } from '../notify.ts'
 import type { CliEvent, OfferedKey, Output } from '../output.ts'

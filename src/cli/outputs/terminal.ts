@@ -33,9 +33,7 @@ import {
 } from './lines.ts'
 import { Status } from './status.ts'
 
-/**
- * The time in milliseconds within which services of one file are usually granted. After it, each is shown by itself.
- */
+/** The time in milliseconds within which services of one file are usually granted. After it, each is shown by itself. */
 const GATHER_MS = 100
 
 /** The width below which times are left out. */
@@ -142,8 +140,7 @@ export class TerminalOutput implements Output {
         this.#print(`  ${totalsLine(event, this.#isUncounted)}`)
         break
       case 'error':
-        // All attempts of a long outage fail in the same way: the error is printed once, and the status line shows
-        // the outage.
+        // All attempts of a long outage fail in the same way: the error is printed once, and the status line shows the outage.
         if (event.service !== undefined || outageOf(event) !== this.#lastError || this.#status.isListening)
           this.#printText(event)
         if (event.service === undefined) this.#lastError = outageOf(event)

@@ -18,8 +18,7 @@ export const RULE_FLAGS: FlagTexts = {
 }
 
 /**
- * The flags of sign-in methods and access rules for HTTP tunnels. A visitor needs one of the methods, and must
- * satisfy all rules.
+ * The flags of sign-in methods and access rules for HTTP tunnels. A visitor needs one of the methods, and must satisfy all rules.
  */
 export const ACCESS_FLAGS: FlagTexts = {
   'Access control:': {

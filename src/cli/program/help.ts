@@ -1,5 +1,4 @@
-// The layout of --help: commands before options, both under headings. Environment variables are in docs/cli.md and
-// the manual.
+// The layout of --help: commands before options, both under headings. Environment variables are in docs/cli.md and the manual.
 
 import { type Command, Help, type Option } from 'commander'
 

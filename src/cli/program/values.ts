@@ -11,9 +11,8 @@ export type Texts = Readonly<Record<string, string>>
 export type FlagTexts = Readonly<Record<string, Texts>>
 
 /**
- * Makes options from texts. Each also has a variable: with the prefix of a server, `--tls-cert` is
- * `TUNNEL_SERVER_TLS_CERT`; without a prefix there are none. An option collects its values if its text says that it
- * is repeatable.
+ * Makes options from texts. Each also has a variable: with the prefix of a server, `--tls-cert` is `TUNNEL_SERVER_TLS_CERT`;
+ * without a prefix there are none. An option collects its values if its text says that it is repeatable.
  */
 export function flagOptions(texts: FlagTexts, prefix = 'TUNNEL_'): Option[] {
   return Object.entries(texts).flatMap(([heading, group]) =>

@@ -27,8 +27,7 @@ export class AdminListener {
   readonly #config: string
 
   /**
-   * Opens a listener. `undefined` if none is wanted. Without a token, it makes one for this run, which this user's
-   * commands find.
+   * Opens a listener. `undefined` if none is wanted. Without a token, it makes one for this run, which this user's commands find.
    */
   static async open(
     config: AdminConfig | undefined,

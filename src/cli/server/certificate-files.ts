@@ -1,5 +1,4 @@
-// Certificates of `localtunnels server` from the files of --tls-cert and --tls-key, which are read again when they
-// change.
+// Certificates of `localtunnels server` from the files of --tls-cert and --tls-key, which are read again when they change.
 
 import { type CertificateFile, FileCertificates } from '../../certificates/files.ts'
 import type { ServerConfigOptions } from '../../config/server-config.ts'
@@ -35,8 +34,7 @@ export class CertificateFiles implements CertificateSource {
     if (options.acme !== undefined)
       throw optionInvalid('acme orders certificates: leave out --tls-cert and --tls-key.')
     this.#options = options
-    // A single certificate for all names does not depend on the hello, and Bun's own TLS is cheaper for large
-    // transfers.
+    // A single certificate for all names does not depend on the hello, and Bun's own TLS is cheaper for large transfers.
     const tls = this.#files.length === 1 ? this.#certificates.find('') : undefined
     return tls === undefined ? { ...options, certificates: this.#certificates } : { ...options, tls }
   }

@@ -6,9 +6,7 @@ import type { ServerEnd } from '../ends.ts'
 import type { Run } from '../run.ts'
 
 export interface CertificateSource {
-  /**
-   * Returns the options of the server with its certificates. Throws `OPTION_INVALID` for changes that need a restart.
-   */
+  /** Returns the options of the server with its certificates. Throws `OPTION_INVALID` for changes that need a restart. */
   added(options: ServerConfigOptions): ServerConfigOptions
   start(server: ServerEnd): Promise<void>
   stop(): Promise<void>

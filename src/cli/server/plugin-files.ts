@@ -12,8 +12,7 @@ export interface LoadedPlugins {
 }
 
 /**
- * Loads plugins in order. Rejects with `OPTION_INVALID` for a module that cannot be loaded, or an export that is not
- * a plugin.
+ * Loads plugins in order. Rejects with `OPTION_INVALID` for a module that cannot be loaded, or an export that is not a plugin.
  */
 export async function loadPlugins(paths: readonly string[]): Promise<LoadedPlugins> {
   const guards: Guard[] = []

@@ -16,8 +16,7 @@ export class UsedLinksFile {
   }
 
   /**
-   * Opens the store with the first tunnel that has links. `undefined` without a state folder: then nothing outlives
-   * the server.
+   * Opens the store with the first tunnel that has links. `undefined` without a state folder: then nothing outlives the server.
    */
   readonly open = (): Promise<UsedLinks | undefined> => {
     this.#opened ??= this.#open()

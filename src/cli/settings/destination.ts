@@ -1,5 +1,4 @@
-// Chooses the server of a command, and the token for it. A token is only sent to the server that the user gave it
-// for.
+// Chooses the server of a command, and the token for it. A token is only sent to the server that the user gave it for.
 
 import { parseServer, serverList, serverOrigin } from '../../client/carriers/server-address.ts'
 import type { OneServer } from '../../client/options.ts'

@@ -18,9 +18,8 @@ export const LAUNCH_OPTIONS: readonly string[] = [
 ]
 
 /**
- * Starts this program again without the file if Bun has read one, as after `bun bin/localtunnels.ts`, which bypasses
- * the launcher in `bin/`. Node reads no such file. Resolves when the environment is the one that the process was
- * given.
+ * Starts this program again without the file if Bun has read one, as after `bun bin/localtunnels.ts`, which bypasses the launcher
+ * in `bin/`. Node reads no such file. Resolves when the environment is the one that the process was given.
  */
 export async function leaveFolderOut(): Promise<void> {
   if (typeof Bun === 'undefined' || !readsFiles() || !FILES.some(name => existsSync(name))) return
@@ -37,8 +36,7 @@ export async function leaveFolderOut(): Promise<void> {
 }
 
 /**
- * Whether Bun reads such files. A file that an option names was chosen by the user. In a single executable, the build
- * decides.
+ * Whether Bun reads such files. A file that an option names was chosen by the user. In a single executable, the build decides.
  */
 function readsFiles(): boolean {
   const isDecided = process.execArgv.some(option => /^--(?:no-env-file|env-file(?:=.*)?)$/.test(option))

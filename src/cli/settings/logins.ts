@@ -105,8 +105,7 @@ export class Logins {
   #write(): void {
     const servers = Object.fromEntries(this.#kept)
     const text = `${JSON.stringify({ version: 1, default: this.#standard, servers }, null, 2)}\n`
-    // Writes a new file and then replaces the old one: no reader sees half a file, and the mode is right from the
-    // first byte.
+    // Writes a new file and then replaces the old one: no reader sees half a file, and the mode is right from the first byte.
     const path = this.needPath()
     const draft = `${path}.${process.pid}`
     try {

@@ -81,9 +81,7 @@ export async function explainRefusal(
   return undefined
 }
 
-/**
- * Whether Next blocks its development files, which depends on the page's origin: sends a request with and without it.
- */
+/** Whether Next blocks its development files, which depends on the page's origin: sends a request with and without it. */
 async function isNextBlock(origin: string, publicUrl: string): Promise<boolean> {
   const { host, origin: publicOrigin } = new URL(publicUrl)
   const fromElsewhere = {

@@ -6,10 +6,7 @@ import { createServer, needBun, type ServerEnd } from '../ends.ts'
 import { accepts } from './origin-watch.ts'
 
 const USUAL_PORT = 8080
-/**
- * The time in milliseconds for its stop, which is short because the command has already waited for requests in
- * progress.
- */
+/** The time in milliseconds for its stop, which is short because the command has already waited for requests in progress. */
 const DRAIN_TIMEOUT_MS = 500
 
 /** The options of a command beyond the defaults. */

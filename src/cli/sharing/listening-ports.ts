@@ -43,10 +43,7 @@ function beginningOf(table: string): readonly string[] {
   }
 }
 
-/**
- * Returns the ports of a process and its descendants, sorted. Asks the system; the output of a command does not
- * matter.
- */
+/** Returns the ports of a process and its descendants, sorted. Asks the system; the output of a command does not matter. */
 export async function listeningPorts(pid: number): Promise<readonly number[]> {
   const ports = process.platform === 'linux' ? portsOnLinux(pid) : await portsByLsof(pid)
   return [...new Set(ports)].sort((a, b) => a - b)

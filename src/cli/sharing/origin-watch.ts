@@ -72,8 +72,7 @@ export async function accepts(address: Address): Promise<boolean> {
   const dialling = new AbortController()
   const timer = setTimeout(resolve, DIAL_TIMEOUT_MS, undefined)
   const dialled = dial(address, DEAF, dialling.signal).catch(() => undefined)
-  // Also closes a connection that opens later. With FIN, because a reset is an error for the app, which may end
-  // because of it.
+  // Also closes a connection that opens later. With FIN, because a reset is an error for the app, which may end because of it.
   void dialled.then(socket => {
     if (socket === undefined) return
     socket.end()

@@ -1,5 +1,4 @@
-// The services of a configuration file while they run: applies changes of the file, and leaves unchanged services
-// alone.
+// The services of a configuration file while they run: applies changes of the file, and leaves unchanged services alone.
 
 import { isDeepStrictEqual } from 'node:util'
 import type {
@@ -40,10 +39,7 @@ export class Services {
   readonly #output: Output
   readonly #refused: (refusal: Refusal) => void
   readonly #running = new Map<string, Running>()
-  /**
-   * The services by the tunnels that the last change released, because the ends of their last visitors are still
-   * reported.
-   */
+  /** The services by the tunnels that the last change released, because the ends of their last visitors are still reported. */
   readonly #givenBack = new Map<string, string>()
 
   /** Makes the services. `refused` gets those for which `apply` did not wait. */

@@ -10,10 +10,7 @@ const TOOLS: Readonly<Partial<Record<NodeJS.Platform, readonly (readonly string[
 }
 const TOOL_TIMEOUT_MS = 2_000
 
-/**
- * Returns OSC 52, with which the terminal itself copies, also over ssh and in containers. Terminals do not report
- * success.
- */
+/** Returns OSC 52, with which the terminal itself copies, also over ssh and in containers. Terminals do not report success. */
 export function clipboardSequence(text: string): string {
   return `\x1b]52;c;${Buffer.from(text).toString('base64')}\x07`
 }

@@ -51,10 +51,7 @@ export function visible(text: string): string {
   })
 }
 
-/**
- * Returns a line of JSON in which control and invisible characters are escaped, as `\u202e`. A parser reads the same
- * text.
- */
+/** Returns a line of JSON in which control and invisible characters are escaped, as `\u202e`. A parser reads the same text. */
 export function visibleJson(value: unknown): string {
   return JSON.stringify(value).replace(UNSAFE, character =>
     // A character beyond 16 bits is written as its two halves.

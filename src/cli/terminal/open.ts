@@ -12,10 +12,7 @@ const OPENERS: Readonly<Partial<Record<NodeJS.Platform, readonly string[]>>> = {
   win32: ['rundll32', 'url.dll,FileProtocolHandler'],
 }
 
-/**
- * Resolves with whether a program was found that opens the URL. Only http(s) is opened, because the server chose the
- * URL.
- */
+/** Resolves with whether a program was found that opens the URL. Only http(s) is opened, because the server chose the URL. */
 export function openInBrowser(url: string, platform: NodeJS.Platform): Promise<boolean> {
   if (!URL.canParse(url)) return Promise.resolve(false)
   const parsed = new URL(url)

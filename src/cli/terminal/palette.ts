@@ -7,10 +7,7 @@ export type Palette = Pick<
   'bold' | 'dim' | 'red' | 'yellow' | 'green' | 'cyan'
 >
 
-/**
- * Returns the palette. NO_COLOR (with any value) wins, then FORCE_COLOR, then whether the stream is a terminal with
- * colours.
- */
+/** Returns the palette. NO_COLOR (with any value) wins, then FORCE_COLOR, then whether the stream is a terminal with colours. */
 export function paletteFor(
   isTerminal: boolean,
   environment: Readonly<Record<string, string | undefined>>,

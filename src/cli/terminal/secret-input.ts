@@ -21,8 +21,7 @@ export async function askSecret(
   prompt: (text: string) => void,
   question: string,
 ): Promise<string | undefined> {
-  // The terminal then shows nothing, and Ctrl+C is a character. Before the question, because the response may come at
-  // once.
+  // The terminal then shows nothing, and Ctrl+C is a character. Before the question, because the response may come at once.
   input.setRawMode(true)
   prompt(question)
   try {

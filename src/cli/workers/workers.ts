@@ -215,10 +215,7 @@ export function sayTotals(totals: TotalsEvent): void {
   if (process.connected === true) process.send?.({ totals })
 }
 
-/**
- * Reports to the process that started this one that nothing is in progress here. Resolves when that is so at all
- * workers.
- */
+/** Reports to the process that started this one that nothing is in progress here. Resolves when that is so at all workers. */
 export function othersIdle(): Promise<void> {
   const { promise, resolve } = Promise.withResolvers<void>()
   if (process.connected !== true) return Promise.resolve()
@@ -231,8 +228,7 @@ export function othersIdle(): Promise<void> {
 }
 
 /**
- * Waits until the process that started this one asks it to stop, or is gone. Resolves with whether another program
- * takes over.
+ * Waits until the process that started this one asks it to stop, or is gone. Resolves with whether another program takes over.
  */
 export function toldByParent(stop: AbortSignal): Promise<boolean> {
   const { promise, resolve } = Promise.withResolvers<boolean>()

@@ -33,10 +33,7 @@ export interface CarrierRequest {
   readonly text?: (message: string) => void
 }
 
-/**
- * Takes a new carrier with the subprotocol that the server chose, `''` for none. Returning `undefined` closes the
- * carrier.
- */
+/** Takes a new carrier with the subprotocol that the server chose, `''` for none. Returning `undefined` closes the carrier. */
 export type AcceptCarrier = (carrier: TextCarrier, protocol: string) => CarrierHandler | undefined
 
 /**

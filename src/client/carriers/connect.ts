@@ -52,8 +52,7 @@ export class Servers {
   }
 
   /**
-   * Connects to the first server that can be reached, beginning with the current one. Rejects with the error of the
-   * last attempt.
+   * Connects to the first server that can be reached, beginning with the current one. Rejects with the error of the last attempt.
    */
   connect: Connect = async (events, signal) => {
     for (let left = this.#connects.length - 1; ; left--) {

@@ -18,10 +18,7 @@ export interface Registration {
   readonly tunnel: number
   readonly name: string
   readonly url: string
-  /**
-   * The other possible URLs, best first, because existing servers of the JSON wire do not know their own port.
-   * Default none.
-   */
+  /** The other possible URLs, best first, because existing servers of the JSON wire do not know their own port. Default none. */
   readonly otherUrls?: readonly string[]
   /** The public port of a `tcp` or `udp` tunnel. */
   readonly port?: number
@@ -104,16 +101,11 @@ export interface ConnectionEvents {
 /** A connection that has agreed on a wire with the server. */
 export interface Connection {
   readonly wire: 'streams' | 'json'
-  /**
-   * Requests a tunnel. Rejects with the server's refusal (NAME_TAKEN, PORT_TAKEN, …), or the reason why the
-   * connection ended.
-   */
+  /** Requests a tunnel. Rejects with the server's refusal (NAME_TAKEN, PORT_TAKEN, …), or the reason why the connection ended. */
   register(tunnel: TunnelSettings, wish: Wish): Promise<Registration>
   /** Releases a tunnel. Its open requests continue for up to `drainTimeoutMs`; the connection stays open. */
   release(registration: Registration): void
-  /**
-   * Releases all tunnels. Resolves once no visitor is left, after `drainTimeoutMs`, or when the connection is closed.
-   */
+  /** Releases all tunnels. Resolves once no visitor is left, after `drainTimeoutMs`, or when the connection is closed. */
   drain(): Promise<void>
   /** Tells the server whether the origin of a tunnel can take visitors. */
   health(registration: Registration, isHealthy: boolean): void

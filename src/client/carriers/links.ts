@@ -114,10 +114,7 @@ export class Links implements TrunkLinks {
     })
   }
 
-  /**
-   * Retires the links that were also idle at the last sweep. The server closes them, because it may be about to use
-   * one.
-   */
+  /** Retires the links that were also idle at the last sweep. The server closes them, because it may be about to use one. */
   sweep(): void {
     const idle = new Set<Link>()
     for (const link of this.#session.links.values()) {

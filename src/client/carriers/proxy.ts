@@ -57,10 +57,7 @@ function variableFor(address: Address, environment: Environment): string | undef
   return [...names, 'all_proxy', 'ALL_PROXY'].find(name => environment[name])
 }
 
-/**
- * Parses the URL of a proxy; without a scheme, it is `http`. `source` names its place in errors, which never quote
- * the URL.
- */
+/** Parses the URL of a proxy; without a scheme, it is `http`. `source` names its place in errors, which never quote the URL. */
 export function parseProxy(text: string, source: string, ca?: string): ProxySettings {
   const url = /^[a-z][a-z0-9+.-]*:\/\//i.test(text) ? text : `http://${text}`
   const invalid = (why: string) => optionInvalid(`${source} ${why}.`)

@@ -85,10 +85,7 @@ export function serverList(text: string): readonly string[] {
   return text.split(',').flatMap(one => one.trim() || [])
 }
 
-/**
- * Returns the canonical form of a server: `https://tunnel.example/path`, with the port if it is not the scheme's
- * default.
- */
+/** Returns the canonical form of a server: `https://tunnel.example/path`, with the port if it is not the scheme's default. */
 export function spelled({ host, path, isSecure }: ServerAddress): string {
   return `${isSecure ? 'https' : 'http'}://${host}${path}`
 }

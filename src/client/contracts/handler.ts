@@ -44,9 +44,8 @@ export interface AppWebSocket<Data = unknown> extends EventTarget {
 /** The second argument of a `FetchHandler`, as `Bun.serve` has it. */
 export interface HandlerServer {
   /**
-   * Turns the request into a WebSocket; the handler's result is then ignored. `headers`: further lines of the
-   * response. `data`: the `data` of the socket. Returns `false` if the request does not ask for a WebSocket. Needs
-   * the option `websocket`.
+   * Turns the request into a WebSocket; the handler's result is then ignored. `headers`: further lines of the response. `data`:
+   * the `data` of the socket. Returns `false` if the request does not ask for a WebSocket. Needs the option `websocket`.
    */
   upgrade(
     request: Request,

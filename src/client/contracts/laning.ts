@@ -1,5 +1,4 @@
-// Contract: lanes at the client, where a worker thread borrows the connection to the origin. Implementation:
-// parts/lanes/client/.
+// Contract: lanes at the client, where a worker thread borrows the connection to the origin. Implementation: parts/lanes/client/.
 
 import type { StreamHandler } from '../../session/byte-stream.ts'
 import type { Link } from '../../session/link.ts'
@@ -18,10 +17,7 @@ export interface SessionLanes {
 export interface TrunkLinks {
   /** Whether threads can move the bytes of connections to the app, which they cannot with TLS. */
   readonly isPlain: boolean
-  /**
-   * Dials a link. Returns `false` if it does not dial now. `opened`, if the dial succeeds, and then `done` are called
-   * later.
-   */
+  /** Dials a link. Returns `false` if it does not dial now. `opened`, if the dial succeeds, and then `done` are called later. */
   dial(opened: (link: Link) => void, done: () => void): boolean
   add(link: Link, isTrunk: boolean): void
 }

@@ -12,10 +12,7 @@ import type { Laning } from './laning.ts'
 import type { Watchable } from './watching.ts'
 import type { TextWire } from './wire.ts'
 
-/**
- * Makes a part. Called while the client is made. `undefined` if the options do not ask for the part. Throws
- * `OPTION_INVALID`.
- */
+/** Makes a part. Called while the client is made. `undefined` if the options do not ask for the part. Throws `OPTION_INVALID`. */
 export type Install = (client: PartClient) => Part | undefined
 
 export interface PartClient {
@@ -31,15 +28,13 @@ export interface Part {
   /** Loads the health checks of apps that speak HTTP/2. Without it, a tunnel to such an app can have none. */
   readonly loadHttp2Probing?: () => Promise<Probing>
   /**
-   * Makes the origin of an app that has no address. `undefined` if the part has none for these options. Throws
-   * `OPTION_INVALID`.
+   * Makes the origin of an app that has no address. `undefined` if the part has none for these options. Throws `OPTION_INVALID`.
    */
   originOf?(options: OriginOptions): Origin | undefined
   /** Returns the tunnel in the form in which the server is asked for it. Throws `OPTION_INVALID` or `NAME_INVALID`. */
   settle?(tunnel: TunnelSettings): TunnelSettings
   /**
-   * Called when the client wants this tunnel. Returns `undefined` if the part has nothing to do for it. Throws
-   * `OPTION_INVALID`.
+   * Called when the client wants this tunnel. Returns `undefined` if the part has nothing to do for it. Throws `OPTION_INVALID`.
    */
   follow?(tunnel: TunnelSettings): TunnelPart | undefined
   readonly lanes?: Laning
@@ -62,10 +57,7 @@ export interface TunnelPart {
   wrap?(origin: Origin, protocol: TunnelSettings['protocol']): Origin
   /** Returns the options for parts of the server, for each registration. */
   wishes?(): Wishes
-  /**
-   * Called when the server granted the tunnel, or moved it to another URL. `probeSecret` proves the server's own
-   * probes.
-   */
+  /** Called when the server granted the tunnel, or moved it to another URL. `probeSecret` proves the server's own probes. */
   granted?(name: string, url: string, probeSecret: string | undefined): void
   /** Called when the client does not want the tunnel any more. */
   dropped?(): void

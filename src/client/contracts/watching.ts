@@ -2,10 +2,7 @@
 
 import type { ExchangeRow, Field, Frame } from '../../exchange.ts'
 
-/**
- * A request with its response, or a connection, after its end. Nothing is masked, because the program is the app
- * owner's.
- */
+/** A request with its response, or a connection, after its end. Nothing is masked, because the program is the app owner's. */
 export interface Exchange extends ExchangeRow {
   /** The request. `undefined` for connections, and for requests that the server refused. */
   readonly request: SeenMessage | undefined

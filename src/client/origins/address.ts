@@ -13,9 +13,7 @@ export interface AddressOriginOptions {
   /** The longest wait for the connection, in milliseconds. */
   readonly connectTimeoutMs: number
   readonly dial: Dial
-  /**
-   * Whether each connection carries HTTP, so that an app which sends nothing did not understand it. Default `false`.
-   */
+  /** Whether each connection carries HTTP, so that an app which sends nothing did not understand it. Default `false`. */
   readonly isHttp?: boolean
 }
 

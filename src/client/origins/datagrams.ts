@@ -65,10 +65,7 @@ export class DatagramOrigin implements Origin {
     return flow
   }
 
-  /**
-   * Reports that the service does not listen. The flow continues, so a service that starts later gets later
-   * datagrams.
-   */
+  /** Reports that the service does not listen. The flow continues, so a service that starts later gets later datagrams. */
   #refused(cause: Error): void {
     if (this.#isRefusing) return
     this.#isRefusing = true

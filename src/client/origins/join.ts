@@ -37,10 +37,7 @@ export function join(
   return joined
 }
 
-/**
- * Returns the origin with a limit: with `maxDials` in progress, a stream is refused with `TUNNEL_BUSY` without a
- * dial.
- */
+/** Returns the origin with a limit: with `maxDials` in progress, a stream is refused with `TUNNEL_BUSY` without a dial. */
 export function bounded(origin: Origin, maxDials: number): Origin {
   let dials = 0
   return {

@@ -7,10 +7,7 @@ import { speaksTls } from './tls-check.ts'
 
 /** The longest wait for the handshake that proves TLS, in milliseconds. */
 const PROBE_TIMEOUT_MS = 500
-/**
- * The time in milliseconds for which the result is kept, so that an app that crashes at each request is not probed
- * each time.
- */
+/** The time in milliseconds for which the result is kept, so that an app that crashes at each request is not probed each time. */
 const MEMORY_MS = 10_000
 /** The time in milliseconds for which an app that responded in plain HTTP is not suspected of TLS. */
 const TRUST_MS = 60_000

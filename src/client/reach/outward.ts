@@ -15,9 +15,8 @@ const THIS_NETWORK = networks(
 )
 
 /**
- * Returns a dial for addresses that are at least as far away as the nearest of the servers. A name is dialled by the
- * addresses that were checked. Rejects nearer addresses without connecting. A proxy's host is checked only if it is
- * an address.
+ * Returns a dial for addresses that are at least as far away as the nearest of the servers. A name is dialled by the addresses
+ * that were checked. Rejects nearer addresses without connecting. A proxy's host is checked only if it is an address.
  */
 export function dialOutward(servers: readonly Address[], dial: Dial): Dial {
   return async (address, handler, signal) => {
@@ -39,10 +38,7 @@ export function dialOutward(servers: readonly Address[], dial: Dial): Dial {
   }
 }
 
-/**
- * Returns the distance of a server. A server that cannot be looked up here is reached through a proxy, and may be
- * anywhere.
- */
+/** Returns the distance of a server. A server that cannot be looked up here is reached through a proxy, and may be anywhere. */
 async function nearest({ host = 'localhost' }: Address): Promise<number> {
   const addresses = await addressesOf(host).catch(() => [])
   return Math.min(2, ...addresses.map(distanceOf))

@@ -1,5 +1,4 @@
-// Checks whether visitors reach the tunnel, with a request to its public URL. The server responds after asking this
-// client.
+// Checks whether visitors reach the tunnel, with a request to its public URL. The server responds after asking this client.
 
 import { createHash } from 'node:crypto'
 import { deferred } from '../../deferred.ts'

@@ -1,5 +1,4 @@
-// Probes the tunnel's public URL regularly: a proxy or firewall in front of the server may change while both ends
-// work.
+// Probes the tunnel's public URL regularly: a proxy or firewall in front of the server may change while both ends work.
 
 /** The watched client, and the receiver of reports. */
 export interface PublicWatchContext {

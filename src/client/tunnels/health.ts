@@ -20,9 +20,7 @@ export interface HealthSettings {
 /** The request and the response reader of one `http` check. */
 export interface HealthProbe {
   readonly bytes: Uint8Array
-  /**
-   * Reads the next bytes of the app. Returns the status of the final response; 0 before it came; -1 if it is invalid.
-   */
+  /** Reads the next bytes of the app. Returns the status of the final response; 0 before it came; -1 if it is invalid. */
   read(piece: Uint8Array): number
   readonly fault: string
 }
@@ -45,10 +43,7 @@ export class HealthCheck {
   readonly #changed: HealthChanged
   /** The number of checks in a row whose result differs from `isHealthy`. */
   #against = 0
-  /**
-   * Whether the next check is the first, which alone decides: an app that is down at the start should get no
-   * visitors.
-   */
+  /** Whether the next check is the first, which alone decides: an app that is down at the start should get no visitors. */
   #isFirst = true
   #stop: (() => void) | undefined
   readonly #loadHttp2: (() => Promise<Probing>) | undefined

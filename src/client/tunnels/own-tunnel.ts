@@ -50,10 +50,7 @@ export class OwnTunnel implements Tunnel {
   readonly #keeping: GuardKeeping | undefined
   /** The connection that granted the tunnel last. */
   #connection: Connection | undefined
-  /**
-   * The name and secret that a killed client left, until the server has responded. An attempt may end without a
-   * response.
-   */
+  /** The name and secret that a killed client left, until the server has responded. An attempt may end without a response. */
   #left: { readonly holding: Holding; readonly resume: string } | undefined
   /** The last grant, on any connection. */
   registration: Registration | undefined
@@ -285,8 +282,7 @@ export class OwnTunnel implements Tunnel {
   }
 
   /**
-   * Returns the name that the next start also requests. `undefined` for a made-up name, a port that the server chose,
-   * and a pool.
+   * Returns the name that the next start also requests. `undefined` for a made-up name, a port that the server chose, and a pool.
    */
   #holdingOf(what: {
     readonly name?: string | undefined

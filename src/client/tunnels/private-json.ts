@@ -33,8 +33,7 @@ export async function readPrivate(path: string): Promise<unknown> {
 /** Writes the file. Rejects with the error of the file system. */
 export async function writePrivate(path: string, value: object): Promise<void> {
   await mkdir(dirname(path), { recursive: true, mode: 0o700 })
-  // Writes a new file and then replaces the old one: no reader sees half a file, and the mode is right from the first
-  // byte.
+  // Writes a new file and then replaces the old one: no reader sees half a file, and the mode is right from the first byte.
   const draft = `${path}.${randomUUID()}`
   try {
     const file = await open(draft, 'wx', 0o600)

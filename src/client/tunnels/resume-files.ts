@@ -100,9 +100,7 @@ export class ResumeFiles {
   }
 }
 
-/**
- * Reads a file. `undefined` if it is invalid: the client then requests the name without a secret, as the first time.
- */
+/** Reads a file. `undefined` if it is invalid: the client then requests the name without a secret, as the first time. */
 async function readKept(path: string): Promise<Kept | undefined> {
   const kept = await readPrivate(path)
   return isKept(kept) ? kept : undefined
@@ -145,10 +143,7 @@ async function isAlive(owner: Owner, path: string): Promise<boolean> {
   return start === undefined ? startedAt === '' : start === startedAt || startedAt === ''
 }
 
-/**
- * Returns the start time of a process on Linux. `undefined` on other systems, and for a process that has ended (a
- * zombie).
- */
+/** Returns the start time of a process on Linux. `undefined` on other systems, and for a process that has ended (a zombie). */
 async function startOf(pid: number): Promise<string | undefined> {
   const text = await readFile(`/proc/${pid}/stat`, 'utf8').catch(() => '')
   // After the name, which may contain blanks and brackets, come the state and, as the twentieth field, the start in
@@ -158,8 +153,7 @@ async function startOf(pid: number): Promise<string | undefined> {
 }
 
 /**
- * Locks a file against other processes. Resolves with the function that unlocks it. `undefined` if another process
- * has the lock.
+ * Locks a file against other processes. Resolves with the function that unlocks it. `undefined` if another process has the lock.
  */
 async function lock(path: string): Promise<(() => Promise<void>) | undefined> {
   const folder = `${path}.lock`

@@ -134,9 +134,7 @@ function requestEvent({ id, tunnel, host, method, path }: RequestSeen): TunnelCl
   return { id, tunnel, ...(host !== undefined && { host }), method, path }
 }
 
-/**
- * The maximum number of requests. Our server has fewer; if another one never reports ends, the oldest are forgotten.
- */
+/** The maximum number of requests. Our server has fewer; if another one never reports ends, the oldest are forgotten. */
 const MAX_ENTRIES = 10_000
 /**
  * The maximum length of all texts. An honest path has about a hundred characters; a hostile server could send 60,000

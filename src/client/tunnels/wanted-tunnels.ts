@@ -149,10 +149,7 @@ export class WantedTunnels {
     return this.all.filter(tunnel => tunnel.isRegistered).map(tunnel => tunnel.dropResume())
   }
 
-  /**
-   * Called when the client ends. Tunnels that were granted, and the client's own, are requested when it connects
-   * again.
-   */
+  /** Called when the client ends. Tunnels that were granted, and the client's own, are requested when it connects again. */
   end(error: TunnelError): void {
     this.resumes?.leave()
     clearTimeout(this.#askAgain)

@@ -17,8 +17,7 @@ export async function readTypeScript(path: string, text: string): Promise<Read> 
   }
   let value: unknown
   try {
-    // The number makes each import a new one, because the file may have changed. Bun only uses it in paths, not in
-    // file: URLs.
+    // The number makes each import a new one, because the file may have changed. Bun only uses it in paths, not in file: URLs.
     const module: unknown = await import(`${path}?read=${++imports}`)
     value = await defaultOf(module)
   } catch (error) {

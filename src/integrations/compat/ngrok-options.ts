@@ -14,10 +14,7 @@ type Several = string | readonly string[]
 
 /** The options of `@ngrok/ngrok` that have a meaning here. Any other one: `OPTION_INVALID`. */
 export interface ForwardOptions {
-  /**
-   * The address of the app: `8080`, `"localhost:8080"`, `"https://localhost:8443"`, `"unix:/run/app.sock"`. Default
-   * 80.
-   */
+  /** The address of the app: `8080`, `"localhost:8080"`, `"https://localhost:8443"`, `"unix:/run/app.sock"`. Default 80. */
   readonly addr?: number | string
   /** `http` (default), `tcp`, or `tls` for an app that has the certificate. */
   readonly proto?: string

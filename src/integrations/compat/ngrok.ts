@@ -30,10 +30,7 @@ export async function authtoken(token: string): Promise<void> {
   defaultToken = token
 }
 
-/**
- * Forwards to an app: `const listener = await forward({ addr: 8080 })`. Rejects with the errors of
- * `TunnelClient.connect`.
- */
+/** Forwards to an app: `const listener = await forward({ addr: 8080 })`. Rejects with the errors of `TunnelClient.connect`. */
 export async function forward(where: number | string | ForwardOptions = {}): Promise<Listener> {
   const options: ForwardOptions = typeof where === 'object' ? where : { addr: where }
   return await listen(wantedOf(options, defaultToken), options)

@@ -50,10 +50,7 @@ export class AdminAccess {
     })
   }
 
-  /**
-   * Returns why a request is refused. `undefined` if it is accepted. `address`: that of the sender; empty on a Unix
-   * socket.
-   */
+  /** Returns why a request is refused. `undefined` if it is accepted. `address`: that of the sender; empty on a Unix socket. */
   async refusalOf(request: Request, address: string): Promise<TunnelError | undefined> {
     const { headers, method } = request
     const site = headers.get('sec-fetch-site')

@@ -11,14 +11,10 @@ import type { ClientRow, TunnelRow } from './rows.ts'
 
 const REPORT_MS = 10_000
 /**
- * The time in milliseconds after which a silent server is forgotten: three reports, so that a single lost one does
- * not matter.
+ * The time in milliseconds after which a silent server is forgotten: three reports, so that a single lost one does not matter.
  */
 const KEPT_MS = 3 * REPORT_MS
-/**
- * The maximum number of tunnels (the busiest), and of clients (the newest), in one report. Each takes about 130
- * bytes.
- */
+/** The maximum number of tunnels (the busiest), and of clients (the newest), in one report. Each takes about 130 bytes. */
 const MAX_REPORTED = 1_000
 /** The maximum size in bytes of a report that is read. */
 const MAX_REPORT_BYTES = 16 * 1024 * 1024

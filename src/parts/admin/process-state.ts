@@ -54,10 +54,7 @@ export function processorUs(): number {
   return user + system
 }
 
-/**
- * Returns the number of open descriptors. `undefined` if this system does not report it, or no descriptor is free to
- * read it.
- */
+/** Returns the number of open descriptors. `undefined` if this system does not report it, or no descriptor is free to read it. */
 export function openDescriptors(): number | undefined {
   try {
     // The list includes the descriptor with which it is read.

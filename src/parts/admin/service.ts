@@ -141,9 +141,8 @@ export class AdminService {
   }
 
   /**
-   * Resolves with the traffic of a tunnel, of one server, or of all servers that report; with `''` as the tunnel,
-   * with the times when this server measured. `undefined` if nothing is stored, or a server with the tunnel does not
-   * report.
+   * Resolves with the traffic of a tunnel, of one server, or of all servers that report; with `''` as the tunnel, with the times
+   * when this server measured. `undefined` if nothing is stored, or a server with the tunnel does not report.
    */
   async traffic(
     span: Span,
@@ -173,9 +172,7 @@ export class AdminService {
     return this.#settings.audit?.entries(beforeMs, limit)
   }
 
-  /**
-   * Resolves with the servers of the cluster. `undefined` if the server is alone. Rejects with `CLUSTER_UNREACHABLE`.
-   */
+  /** Resolves with the servers of the cluster. `undefined` if the server is alone. Rejects with `CLUSTER_UNREACHABLE`. */
   nodes(): Promise<readonly NodeRow[]> | undefined {
     const { servers } = this.#server
     return servers

@@ -1,5 +1,4 @@
-// Addresses, networks and names that the operator bans. Every visitor is checked, so an empty list costs one
-// comparison.
+// Addresses, networks and names that the operator bans. Every visitor is checked, so an empty list costs one comparison.
 
 import { createHash } from 'node:crypto'
 import { objectIn } from '../../directory.ts'

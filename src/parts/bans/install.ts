@@ -1,5 +1,4 @@
-// Bans of the operator as a part of a server: a layer while addresses are banned, and a check of each address and
-// name.
+// Bans of the operator as a part of a server: a layer while addresses are banned, and a check of each address and name.
 
 import type { Ban } from '../../operations.ts'
 import type { Install, WholeServer } from '../../server/contracts/part.ts'

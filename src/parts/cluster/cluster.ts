@@ -1,5 +1,4 @@
-// This server as one of a cluster: sends heartbeats, holds names for its clients, and finds the servers of all other
-// names.
+// This server as one of a cluster: sends heartbeats, holds names for its clients, and finds the servers of all other names.
 
 import { randomBytes } from 'node:crypto'
 import { hostname, networkInterfaces } from 'node:os'

@@ -1,6 +1,5 @@
-// A connection between two servers with explicit ends. Its bytes come in frames, each with its length (u16) before
-// it; an empty frame ends a direction. A connection that closes before both ends was cut: TLS and unix sockets have
-// no reset.
+// A connection between two servers with explicit ends. Its bytes come in frames, each with its length (u16) before it; an empty
+// frame ends a direction. A connection that closes before both ends was cut: TLS and unix sockets have no reset.
 
 import { UNHEARD } from '../../server/contracts/raw-visit.ts'
 import type { Endpoints, Socket, SocketHandler } from '../../socket.ts'

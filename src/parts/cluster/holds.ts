@@ -1,5 +1,4 @@
-// The names that this server holds in the directory: claimed for clients, renewed, released, and lost to other
-// servers.
+// The names that this server holds in the directory: claimed for clients, renewed, released, and lost to other servers.
 
 import { createHash, randomBytes } from 'node:crypto'
 import {
@@ -26,14 +25,10 @@ export interface HoldsHost {
 }
 
 /**
- * The maximum number of attempts. A directory that is too new says how long to wait; after these attempts its state
- * has changed.
+ * The maximum number of attempts. A directory that is too new says how long to wait; after these attempts its state has changed.
  */
 const MAX_TRIES = 5
-/**
- * The maximum number of names that are released while the directory is away. Further names stay reserved for
- * `holdMs`.
- */
+/** The maximum number of names that are released while the directory is away. Further names stay reserved for `holdMs`. */
 const MAX_UNRELEASED = 10_000
 /** The maximum number of lost claims of one name. They have one of two proofs: if any was granted, it was the first. */
 const MAX_LOST_OF_NAME = 4
@@ -49,14 +44,9 @@ interface Unreleased {
 export class Holds {
   readonly #host: HoldsHost
   readonly #held = new Map<string, Hold>()
-  /**
-   * The number of claims in progress by name. The directory may have granted them, and other servers may read that
-   * first.
-   */
+  /** The number of claims in progress by name. The directory may have granted them, and other servers may read that first. */
   readonly #claiming = new Map<string, number>()
-  /**
-   * The names that the directory may have for this server, that it does not hold, and that could not be released yet.
-   */
+  /** The names that the directory may have for this server, that it does not hold, and that could not be released yet. */
   readonly #unreleased = new Map<string, readonly Unreleased[]>()
   #isLeaving = false
   #highestEpoch = 0
@@ -239,10 +229,7 @@ export class Holds {
     }
   }
 
-  /**
-   * Releases what could not be released before, unless the name is held here by now. Rejects while the directory is
-   * away.
-   */
+  /** Releases what could not be released before, unless the name is held here by now. Rejects while the directory is away. */
   async #releaseLate(name: string): Promise<void> {
     const { directory, node } = this.#host
     for (const one of this.#unreleased.get(name) ?? []) {

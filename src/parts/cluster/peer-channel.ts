@@ -13,10 +13,7 @@ import { dial } from '../../sockets/dial.ts'
 import { FramedSocket } from './framed-socket.ts'
 import { MAX_GREETING_BYTES, numberIn, PEER_SILENCE_MS } from './peer-wire.ts'
 
-/**
- * The number of bytes that the visitor has not taken at which reading stops: the initial credit of a session's
- * stream.
- */
+/** The number of bytes that the visitor has not taken at which reading stops: the initial credit of a session's stream. */
 const MAX_WAITING_BYTES = 262_144
 
 /**
@@ -29,10 +26,7 @@ export interface PeerChannelHost {
   readonly address: Address
   /** Whether the bytes after the greeting are framed. */
   readonly isFramed: boolean
-  /**
-   * Called when the other server cannot be reached, or refuses this one. `isSilent`: it sent nothing for
-   * `GREETING_MS`.
-   */
+  /** Called when the other server cannot be reached, or refuses this one. `isSilent`: it sent nothing for `GREETING_MS`. */
   failed(error: Error | undefined, isSilent: boolean): void
   /** Called when the other server has accepted this one. */
   greeted(): void

@@ -24,9 +24,8 @@ export class PeerSecret {
   }
 
   /**
-   * Takes the directory's secret, or gives it this server's. Called at the start with a new secret, and after the
-   * directory has lost its data, when a server that starts may have been first. Rejects if the directory cannot be
-   * reached.
+   * Takes the directory's secret, or gives it this server's. Called at the start with a new secret, and after the directory has
+   * lost its data, when a server that starts may have been first. Rejects if the directory cannot be reached.
    */
   async agree(directory: Directory, fresh: () => string): Promise<void> {
     if (this.#isGiven) return

@@ -1,5 +1,4 @@
-// The messages between servers of a cluster before HTTP/1.1: which server it is, and which visitor each request
-// belongs to.
+// The messages between servers of a cluster before HTTP/1.1: which server it is, and which visitor each request belongs to.
 
 import { createHmac, timingSafeEqual } from 'node:crypto'
 import { ERRORS } from '../../errors.ts'
@@ -19,10 +18,7 @@ export const FRAMED_PROTOCOL = 'localtunnels-peer-framed'
 export const RAW_PROTOCOL = 'localtunnels-raw'
 /** The header with the wish of the raw visitor: `tcp 20000`, `udp 20000` or `tls shop.tunnel.example`. */
 const WANTED_HEADER = 'localtunnels-wanted'
-/**
- * The header with both ends of the visitor's connection: address and port of the visitor, then of the server it
- * connected to.
- */
+/** The header with both ends of the visitor's connection: address and port of the visitor, then of the server it connected to. */
 const ENDPOINTS_HEADER = 'localtunnels-endpoints'
 /** The header before each request: scheme, whether the visitor showed a certificate, its address, and further facts. */
 const VISITOR_HEADER = 'localtunnels-visitor'
@@ -56,10 +52,7 @@ export function isPeerProtocol(upgrade: string): boolean {
   return upgrade === PEER_PROTOCOL || upgrade === FRAMED_PROTOCOL || upgrade === RAW_PROTOCOL
 }
 
-/**
- * Returns the greeting. With an empty `proof`, the called server sends a number first. `lines`: further lines of the
- * head.
- */
+/** Returns the greeting. With an empty `proof`, the called server sends a number first. `lines`: further lines of the head. */
 export function greeting(host: string, proof: string, protocol: string, lines = ''): Uint8Array {
   const shown = proof === '' ? '' : `Authorization: Peer ${proof}\r\n`
   return ascii(
@@ -87,9 +80,7 @@ export const PEER_REFUSED: Uint8Array = ascii(
 export const answerTo = (protocol: string): Uint8Array =>
   ascii(`HTTP/1.1 101 Switching Protocols\r\nUpgrade: ${protocol}\r\nConnection: Upgrade\r\n\r\n`)
 
-/**
- * The replies to another server about its raw visitor: first that it is accepted as a server, then one of the others.
- */
+/** The replies to another server about its raw visitor: first that it is accepted as a server, then one of the others. */
 export const RAW_ANSWERS: Readonly<Record<'taken' | 'opened' | 'moved' | 'refused', Uint8Array>> = {
   taken: ascii('HTTP/1.1 102 Processing\r\n\r\n'),
   opened: answerTo(RAW_PROTOCOL),

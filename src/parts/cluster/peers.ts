@@ -8,9 +8,7 @@ import { Shares } from '../../shares.ts'
 import { networkOf } from '../../wire/ip-address.ts'
 import { Peer, type PeerContext } from './peer.ts'
 
-/**
- * The time in milliseconds for which the directory's list of live servers is reused, because every webhook needs it.
- */
+/** The time in milliseconds for which the directory's list of live servers is reused, because every webhook needs it. */
 const ALIVE_MS = 500
 
 export interface PeersHost extends PeerContext {
@@ -73,10 +71,7 @@ export class Peers {
     return stream
   }
 
-  /**
-   * Returns whether the last connection to the server succeeded (true before the first), and what is in progress
-   * there.
-   */
+  /** Returns whether the last connection to the server succeeded (true before the first), and what is in progress there. */
   stateOf(id: string): { readonly isReachable: boolean; readonly inFlight: number } {
     const peer = this.#all.get(id)
     return { isReachable: peer?.isDown !== true, inFlight: peer?.inFlight ?? 0 }
@@ -99,10 +94,7 @@ export class Peers {
     return this.#alive
   }
 
-  /**
-   * Reads the list of servers, less often than heartbeats are sent: it grows with the servers, and each of them reads
-   * it.
-   */
+  /** Reads the list of servers, less often than heartbeats are sent: it grows with the servers, and each of them reads it. */
   async look(): Promise<void> {
     const { directory, times } = this.#host
     if (this.#all.size === 0 || performance.now() - this.#listedAt < times.nodeMs) return

@@ -1,5 +1,4 @@
-// Takes raw visitors that other servers pass on: they are joined to the tunnel of this server, and never passed on
-// again.
+// Takes raw visitors that other servers pass on: they are joined to the tunnel of this server, and never passed on again.
 
 import { type Arrival, type Route, refusal } from '../../server/contracts/front.ts'
 import type { WholeServer } from '../../server/contracts/part.ts'

@@ -8,8 +8,7 @@ import type { SharedTable } from './shared-table.ts'
 
 const REPORT_MS = 10_000
 /**
- * The time in milliseconds after which a silent server is forgotten: three reports, so that a single lost one does
- * not matter.
+ * The time in milliseconds after which a silent server is forgotten: three reports, so that a single lost one does not matter.
  */
 const KEPT_MS = 3 * REPORT_MS
 

@@ -5,10 +5,7 @@ import type { DirectoryTables, TableEntry } from '../../directory.ts'
 import { errorOf } from '../../errors.ts'
 import type { Table } from '../../server/contracts/tables.ts'
 
-/**
- * The time in milliseconds for which a removal is remembered. A server that was away for longer may bring the entry
- * back.
- */
+/** The time in milliseconds for which a removal is remembered. A server that was away for longer may bring the entry back. */
 const REMOVED_MS = 90 * 86_400_000
 /** The minimum time in milliseconds between counts of entries by owner. */
 const COUNT_MS = 1_000
@@ -86,10 +83,7 @@ export class SharedTable implements Table {
     return true
   }
 
-  /**
-   * Whether one more entry leaves as much room as this owner has. The first word of a value names the owner of the
-   * entry.
-   */
+  /** Whether one more entry leaves as much room as this owner has. The first word of a value names the owner of the entry. */
   hasRoomFor(owner: string): boolean {
     const { size } = this.#entries
     if (2 * size < this.#maxKeys) return true

@@ -1,5 +1,4 @@
-// Marks of links that were used and sessions that visitors have ended: set at one server of the cluster, and known to
-// all.
+// Marks of links that were used and sessions that visitors have ended: set at one server of the cluster, and known to all.
 
 import { createHash } from 'node:crypto'
 import type { UsedMarks } from '../../plugin.ts'

@@ -199,10 +199,7 @@ export class Copy implements Visit {
   }
 }
 
-/**
- * The header in the response to another server's copy: 1 if it is that of the client whose response counts, otherwise
- * 0.
- */
+/** The header in the response to another server's copy: 1 if it is that of the client whose response counts, otherwise 0. */
 export const COUNTS_HEADER = 'localtunnels-counts'
 /** The number of stored bytes of a response that may still count. With more, the app waits. */
 const MAX_KEPT_BYTES = 65_536
@@ -238,10 +235,7 @@ export class CopyAnswer {
     return FILTERED_OUT.test(text.split('\r\n\r\n', 1)[0] ?? '')
   }
 
-  /**
-   * Removes the mark of another server, and returns whether this is the named client's response. `undefined` without
-   * a mark.
-   */
+  /** Removes the mark of another server, and returns whether this is the named client's response. `undefined` without a mark. */
   takeCounts(): boolean | undefined {
     const bytes = Buffer.concat(this.#pieces)
     const headEnd = bytes.indexOf('\r\n\r\n') + 2

@@ -6,10 +6,7 @@ import type { Origin } from '../../client/origins/origin.ts'
 import { messageOf, optionInvalid } from '../../errors.ts'
 import { HandlerOrigin } from './origin.ts'
 
-/**
- * Returns the origin of a folder. Throws `OPTION_INVALID` if it is not a folder; afterwards the folder may come and
- * go.
- */
+/** Returns the origin of a folder. Throws `OPTION_INVALID` if it is not a folder; afterwards the folder may come and go. */
 export function folderOrigin(folder: string, isSpa: boolean): Origin {
   const problem = problemOf(folder)
   if (problem !== undefined) throw optionInvalid(`Cannot serve "${folder}": ${problem}.`)

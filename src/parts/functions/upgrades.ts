@@ -19,10 +19,7 @@ const upgradable = new WeakMap<Request, Upgradable>()
 const KEY = /^[A-Za-z0-9+/]{22}==$/
 const VERSION = '13'
 
-/**
- * Notes a request that asks for a WebSocket, with what is needed to open it. `failed` is called if the app's code
- * threw.
- */
+/** Notes a request that asks for a WebSocket, with what is needed to open it. `failed` is called if the app's code threw. */
 export function offerUpgrade(request: Request, failed: (cause: unknown) => void): void {
   const key = request.headers.get('sec-websocket-key') ?? ''
   if (request.method !== 'GET' || request.headers.get('sec-websocket-version') !== VERSION || !KEY.test(key))

@@ -1,5 +1,4 @@
-// Guards as a part of a server: asked about each visitor of a tunnel that has any. Their changes are applied to the
-// request.
+// Guards as a part of a server: asked about each visitor of a tunnel that has any. Their changes are applied to the request.
 
 import type { Reading, Refusal } from '../../plugin.ts'
 import { type Route, routedLater } from '../../server/contracts/front.ts'

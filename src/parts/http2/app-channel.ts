@@ -55,8 +55,7 @@ export class Http2Channel extends QueuedStream {
   /** The number of bytes of the announced length still to come; -1 without a length. */
   #left = -1
   /**
-   * The piece that completes the response. It is passed on with the end of the stream, after which the next request
-   * may begin.
+   * The piece that completes the response. It is passed on with the end of the stream, after which the next request may begin.
    */
   #last: Uint8Array | undefined
   #handedBytes = 0

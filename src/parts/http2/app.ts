@@ -27,19 +27,13 @@ import type { Begun, Http2Channel } from './app-channel.ts'
 
 /** The bytes of a response that may arrive before its visitor reads them: 20 Mbit/s over 100 ms. */
 export const STREAM_WINDOW_BYTES = 262_144
-/**
- * The window of all responses of a connection. Credit is given at once, because one slow visitor must not stop the
- * others.
- */
+/** The window of all responses of a connection. Credit is given at once, because one slow visitor must not stop the others. */
 const CONNECTION_WINDOW_BYTES = 4_194_304
 /** The number of exchanges at once on one connection, whatever the app allows, and before its settings arrive. */
 export const MAX_EXCHANGES = 100
 /** The maximum number of CONTINUATION frames in a head. */
 const MAX_CONTINUATIONS = 16
-/**
- * The number of frames without use that the app may send at once, and again in each quarter of a second. Responses
- * add to it.
- */
+/** The number of frames without use that the app may send at once, and again in each quarter of a second. Responses add to it. */
 export const MAX_NOISE = 1_024
 const NOISE_PER_TICK = 64
 const NOISE_OF_WORK = 8

@@ -1,5 +1,4 @@
-// The HTTP/2 connections to one app. For the pool they replace a session: each of its streams is a channel on one of
-// them.
+// The HTTP/2 connections to one app. For the pool they replace a session: each of its streams is a channel on one of them.
 
 import type { ErrorCode } from '../../errors.ts'
 import type { RequestHead } from '../../http/head.ts'

@@ -196,8 +196,7 @@ export class Http2Connection
 
   requested(stream: ServerStream, fields: FieldList, isLast: boolean): void {
     if (!this.#isDraining) this.#idle.stop()
-    // One request begins at once, and more while there is time: a portion on each of 200 connections is 3,200
-    // requests.
+    // One request begins at once, and more while there is time: a portion on each of 200 connections is 3,200 requests.
     if (!this.#input.hasTurn && !this.front.turns.hasTime) this.connection.endPortion()
     new StreamChannel(this, stream).begin(fields, isLast)
   }
@@ -222,9 +221,7 @@ export class Http2Connection
     this.#close()
   }
 
-  /**
-   * Counts a reset as a new connection of the address, because a visitor can open the next connection at little cost.
-   */
+  /** Counts a reset as a new connection of the address, because a visitor can open the next connection at little cost. */
   mayReset(): boolean {
     return this.#admitted?.mayGiveUp() ?? true
   }

@@ -296,9 +296,8 @@ export class StreamChannel
   }
 
   /**
-   * Called with the final head of the response. Returns `false` if it does not fit the request, and the response is
-   * dropped. After a request for a WebSocket, 2xx would mean that it was opened. A login of the connection needs
-   * HTTP/1.1.
+   * Called with the final head of the response. Returns `false` if it does not fit the request, and the response is dropped.
+   * After a request for a WebSocket, 2xx would mean that it was opened. A login of the connection needs HTTP/1.1.
    */
   judge(head: ResponseHead): boolean {
     this.#wantsHttp1 = head.status === 401 && head.fields.onlyLogsConnectionIn

@@ -75,9 +75,7 @@ export class StreamRequest {
     return true
   }
 
-  /**
-   * Called for END_STREAM, with the text of trailers. Returns `false` if there was less than the head said.
-   */
+  /** Called for END_STREAM, with the text of trailers. Returns `false` if there was less than the head said. */
   ended(trailers: Uint8Array | undefined): boolean {
     if (this.#framing === 'length' && this.#leftBytes !== 0) return false
     this.#hasEnded = true

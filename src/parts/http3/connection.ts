@@ -89,9 +89,7 @@ export class Http3Connection implements Visitor, Occupant, MultiplexedConnection
     else this.#idle.awaitRequest()
   }
 
-  /**
-   * Counts a reset as a new connection of the address, because a visitor can open the next connection at little cost.
-   */
+  /** Counts a reset as a new connection of the address, because a visitor can open the next connection at little cost. */
   #countReset(): void {
     if (this.#resets.spend(1, this.deadlines.tick) && this.#admitted?.mayGiveUp() !== false) return
     this.#destroy(EXCESSIVE_LOAD)

@@ -17,10 +17,7 @@ import { DRAINS, type FieldValues, type QuicStream } from './quic.ts'
  * longer body of known length is refused before it is read, and others are cut at this length.
  */
 export const HELD_BYTES = 8_388_608
-/**
- * The time in milliseconds within which the end of a request without a length, which may have no body, follows its
- * head.
- */
+/** The time in milliseconds within which the end of a request without a length, which may have no body, follows its head. */
 const END_MS = 10
 
 /** The codes of HTTP/3 (RFC 9114 section 8.1) for those of HTTP/2. */

@@ -16,9 +16,8 @@ const MAX_PAUSED = 100
 const FIRST_PAUSE_MS = 1_000
 const LONGEST_PAUSE_MS = 300_000
 /**
- * The first pause in milliseconds before a server is asked again, and the maximum number of attempts. A server is
- * known to have a name a moment before it has the client. The pause doubles each time; after the last attempt the
- * client is not there.
+ * The first pause in milliseconds before a server is asked again, and the maximum number of attempts. A server is known to have a
+ * name a moment before it has the client. The pause doubles each time; after the last attempt the client is not there.
  */
 const FIRST_AWAY_MS = 50
 const MAX_AWAY = 5

@@ -182,10 +182,7 @@ export class DeliveryVisit implements Visit, Arrival {
     else this.#done.resolve({ status: 0, isAway: AWAY.has(refusal) })
   }
 
-  /**
-   * Why the server with the client did not deliver to the app. `undefined` if the response is the app's, or a
-   * guard's.
-   */
+  /** Why the server with the client did not deliver to the app. `undefined` if the response is the app's, or a guard's. */
   get #refusal(): ErrorCode | undefined {
     const [head = '', ...rest] = this.#seen.split('\r\n\r\n', 2)
     // A server's own response is short: an incomplete head must be an app's.

@@ -63,10 +63,7 @@ export class Inbox {
     this.#prune()
   }
 
-  /**
-   * Shares the boxes with the servers of the cluster. Each delivers its stored webhooks to the server with the
-   * client.
-   */
+  /** Shares the boxes with the servers of the cluster. Each delivers its stored webhooks to the server with the client. */
   share(table: Table): void {
     this.#boxes.share(table)
     this.#regularly('search', SEARCH_MS, () => this.#search())
@@ -74,10 +71,7 @@ export class Inbox {
     eventLoop.soon(() => this.#safely(() => this.#search()))
   }
 
-  /**
-   * Called when a client has the name, possibly with others. `wish`: the paths that it wants stored; `undefined` for
-   * none.
-   */
+  /** Called when a client has the name, possibly with others. `wish`: the paths that it wants stored; `undefined` for none. */
   registered(
     name: string,
     owner: string,

@@ -8,10 +8,7 @@ import { join } from 'node:path'
 import { TunnelError } from '../../errors.ts'
 import { stateFolder } from '../../state-folder.ts'
 
-/**
- * Returns the token, 256 bits for each user. It is stored, so that an open page continues when the client starts
- * again.
- */
+/** Returns the token, 256 bits for each user. It is stored, so that an open page continues when the client starts again. */
 export function tokenOf(environment: Readonly<Record<string, string | undefined>>): string {
   const fresh = randomBytes(32).toString('base64url')
   const folder = stateFolder(environment)
@@ -20,8 +17,7 @@ export function tokenOf(environment: Readonly<Record<string, string | undefined>
   try {
     return readToken(path) ?? writeToken(path, fresh)
   } catch {
-    // If another process has just written the file, or it cannot be written, the token lasts as long as this
-    // process.
+    // If another process has just written the file, or it cannot be written, the token lasts as long as this process.
     return readToken(path) ?? fresh
   }
 }
@@ -47,10 +43,9 @@ function writeToken(path: string, token: string): string {
 }
 
 /**
- * Returns a proof for `nonce` that only a holder of the token can make; the token's 256 bits cannot be guessed from
- * it. The page asks for the proof before it sends the token, because after the client has ended another user's
- * program may have its port. `origin` is where the request came to, so that such a program cannot pass it on to an
- * inspector at another port.
+ * Returns a proof for `nonce` that only a holder of the token can make; the token's 256 bits cannot be guessed from it. The page
+ * asks for the proof before it sends the token, because after the client has ended another user's program may have its port.
+ * `origin` is where the request came to, so that such a program cannot pass it on to an inspector at another port.
  */
 export function proofOf(token: string, origin: string, nonce: string): string {
   return createHmac('sha256', token).update(`inspector\n${origin}\n${nonce}`).digest('hex')

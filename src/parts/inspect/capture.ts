@@ -1,5 +1,4 @@
-// The capture of a client: which connections are read, when waiting bytes are read, and what happens if it falls
-// behind.
+// The capture of a client: which connections are read, when waiting bytes are read, and what happens if it falls behind.
 
 import type { Origin } from '../../client/origins/origin.ts'
 import type { Socket, SocketHandler } from '../../socket.ts'
@@ -148,10 +147,7 @@ export class Capture {
   }
 }
 
-/**
- * The time in milliseconds after the last excess request for which sampling continues, so that short breaks do not
- * end it.
- */
+/** The time in milliseconds after the last excess request for which sampling continues, so that short breaks do not end it. */
 const CALM_MS = 2_000
 
 /** Which requests are captured when there are more than a person reads. */

@@ -10,10 +10,7 @@ import { rowOf } from './view.ts'
 type Side = 'request' | 'response'
 type Verdict = ReplayResult['replays'][number]['verdict']
 
-/**
- * The maximum length of texts that are compared by line. Lines of two megabytes each would keep the client busy for
- * seconds.
- */
+/** The maximum length of texts that are compared by line. Lines of two megabytes each would keep the client busy for seconds. */
 const MAX_TEXT_CHARS = 1_000_000
 /** The time in milliseconds for finding differing lines. After it, the whole texts count as different. */
 const DIFF_TIMEOUT_MS = 500

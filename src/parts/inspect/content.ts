@@ -122,10 +122,7 @@ function decode(bytes: Uint8Array, coding: string, maxOutputLength: number, mayB
   throw new Error(`the coding "${coding}" is not known here`)
 }
 
-/**
- * Returns the text in the charset of its Content-Type, by default UTF-8, with replacement characters for invalid
- * bytes.
- */
+/** Returns the text in the charset of its Content-Type, by default UTF-8, with replacement characters for invalid bytes. */
 export function textOfContent({ bytes }: Content, type = ''): string {
   return decoderOf(type).decode(bytes)
 }

@@ -19,8 +19,7 @@ type Environment = Readonly<Record<string, string | undefined>>
  */
 export function runtimeFolder({ XDG_RUNTIME_DIR = '' }: Environment): string {
   if (isAbsolute(XDG_RUNTIME_DIR)) return join(XDG_RUNTIME_DIR, 'localtunnels')
-  // Uses the user's number, because Bun takes the name from USER, which services and containers lack. Windows has no
-  // numbers.
+  // Uses the user's number, because Bun takes the name from USER, which services and containers lack. Windows has no numbers.
   return join(tmpdir(), `localtunnels-${process.getuid?.() ?? userInfo().username}`)
 }
 

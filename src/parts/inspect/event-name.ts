@@ -1,5 +1,4 @@
-// The name by which a developer distinguishes requests to one path: that of a webhook's event, or of a GraphQL
-// operation.
+// The name by which a developer distinguishes requests to one path: that of a webhook's event, or of a GraphQL operation.
 
 import { contentOf, SEARCHED_FLOOR_BYTES } from './content.ts'
 import type { Entry } from './entry.ts'

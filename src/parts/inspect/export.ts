@@ -125,16 +125,10 @@ function note(entry: Entry, body: ShownContent): string {
   return cut === '' ? '' : `# ${cut}\n`
 }
 
-/**
- * A pattern for control characters, and those that change how text is shown: a terminal reads ^C as a key even in
- * quotes.
- */
+/** A pattern for control characters, and those that change how text is shown: a terminal reads ^C as a key even in quotes. */
 const UNSAFE = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\ufffd]/u
 
-/**
- * Whether a text is safe in quotes. Old shells look for `!` in each further line of a text as if it were not in
- * quotes.
- */
+/** Whether a text is safe in quotes. Old shells look for `!` in each further line of a text as if it were not in quotes. */
 function isSafeInQuotes(text: string): boolean {
   return !UNSAFE.test(text.replaceAll('\n', '')) && !/\n(?:.*!|\^)/s.test(text)
 }

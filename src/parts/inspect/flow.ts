@@ -27,10 +27,7 @@ export interface Flow {
   received(bytes: Uint8Array): void
   /** Called for FIN of either side. */
   ended(way: Way): void
-  /**
-   * Returns the number of bytes in this direction that may pass unseen now, because the capture only needs their
-   * number.
-   */
+  /** Returns the number of bytes in this direction that may pass unseen now, because the capture only needs their number. */
   unseenBytes(way: Way): number
   /** Called when `count` bytes passed unseen. */
   passed(way: Way, count: number): void

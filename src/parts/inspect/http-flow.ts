@@ -49,8 +49,7 @@ export class HttpFlow implements Flow {
       this.#reader = new Http2Reader(this.#room, this.#place)
       return true
     }
-    // A new connection, one whose capture fell behind, or one that another thread returned is read from the next
-    // request on.
+    // A new connection, one whose capture fell behind, or one that another thread returned is read from the next request on.
     const mayBegin = this.#isAnswered && this.#room.mayCapture(this.#replayOf !== undefined)
     this.#isAnswered = false
     if (!mayBegin || !isRequest(bytes, start, end)) return false

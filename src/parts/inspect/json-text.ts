@@ -1,5 +1,4 @@
-// JSON in its original text: numbers with every digit, names in order and with repeats. JSON.parse keeps none of
-// this.
+// JSON in its original text: numbers with every digit, names in order and with repeats. JSON.parse keeps none of this.
 
 /** A value. `raw`: its text; empty for an array or an object. */
 export interface JsonNode {
@@ -145,8 +144,7 @@ export function formatJson(text: string): string | undefined {
 
 export interface Token {
   /**
-   * The kind: a sign, a literal, or `bad` for an invalid token, which may be the beginning of a valid one at the end
-   * of the text.
+   * The kind: a sign, a literal, or `bad` for an invalid token, which may be the beginning of a valid one at the end of the text.
    */
   readonly kind: '{' | '}' | '[' | ']' | ',' | ':' | 'string' | 'number' | 'literal' | 'end' | 'bad'
   readonly from: number
@@ -179,9 +177,7 @@ export function tokenAt(text: string, at: number): Token {
   return { kind: WORDS.has(text.slice(from, to)) ? 'literal' : 'bad', from, to }
 }
 
-/**
- * Reads a string without a pattern: one with a choice for each character needs a stack as deep as the string is long.
- */
+/** Reads a string without a pattern: one with a choice for each character needs a stack as deep as the string is long. */
 function stringAt(text: string, from: number): Token {
   for (let at = from + 1; at < text.length; at++) {
     const code = text.charCodeAt(at)

@@ -24,10 +24,7 @@ export async function* exchangesOf(
   capture.flush()
   const isOurs = (entry: Entry) =>
     !entry.isProbe && (tunnel() === undefined || entry.place.tunnel === tunnel())
-  /**
-   * The ids of waiting exchanges, which use no memory beyond the store's. There are at most as many as the store
-   * keeps.
-   */
+  /** The ids of waiting exchanges, which use no memory beyond the store's. There are at most as many as the store keeps. */
   const waiting = [...store.entries()].filter(one => one.state !== 'open' && isOurs(one)).map(({ id }) => id)
   let wake = () => {}
   const stops = [

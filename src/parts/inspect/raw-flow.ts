@@ -1,5 +1,4 @@
-// One connection of a TCP or TLS tunnel, or one flow of a UDP tunnel: a row with its byte counts. Its content is not
-// stored.
+// One connection of a TCP or TLS tunnel, or one flow of a UDP tunnel: a row with its byte counts. Its content is not stored.
 
 import { TunnelError } from '../../errors.ts'
 import type { Entry } from './entry.ts'

@@ -20,10 +20,7 @@ export class Reports {
   readonly #reported = new Map<number, { readonly report: RequestSeen; readonly at: number }>()
   /** The visitors whose connection to the origin has not begun, by tunnel. */
   readonly #visitors = new Map<string, VisitorSeen[]>()
-  /**
-   * The connections whose visitor is unknown, by tunnel. The server reports it right after the OPEN, in the same
-   * order.
-   */
+  /** The connections whose visitor is unknown, by tunnel. The server reports it right after the OPEN, in the same order. */
   readonly #connections = new Map<string, Entry[]>()
 
   constructor(store: ExchangeStore, capture: Capture) {

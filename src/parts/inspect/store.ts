@@ -1,5 +1,4 @@
-// The stored entries: a ring limited by memory, number and frames. The oldest entry that is not pinned is dropped
-// first.
+// The stored entries: a ring limited by memory, number and frames. The oldest entry that is not pinned is dropped first.
 
 import { TunnelError } from '../../errors.ts'
 import { Events } from '../../events.ts'

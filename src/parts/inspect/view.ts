@@ -81,10 +81,7 @@ function messageOf(head: Uint8Array, body: KeptBytes, trailers: Uint8Array, show
   }
 }
 
-/**
- * Returns the text of a part for filters, without secrets: a user who may not see a value must not find it by
- * guessing.
- */
+/** Returns the text of a part for filters, without secrets: a user who may not see a value must not find it by guessing. */
 export function partOf(entry: Entry, part: Part, showing: Showing): string {
   switch (part) {
     case 'request.head':

@@ -35,9 +35,7 @@ export function answerHead(
   return head.length > limits.maxHeadBytes ? undefined : head
 }
 
-/**
- * Whether the response has a body on the wire (RFC 9110 section 6.4.1). A body in the message is otherwise not sent.
- */
+/** Whether the response has a body on the wire (RFC 9110 section 6.4.1). A body in the message is otherwise not sent. */
 export function hasBody(status: number, method: string): boolean {
   return method !== 'HEAD' && status !== 204 && status !== 205 && status !== 304
 }

@@ -34,10 +34,7 @@ const CHARS_OF_A_MESSAGE = 256
 const MAX_UNASKED_BYTES = 262_144
 /** The maximum length of a message that is parsed while no request waits. Longer ones can only be late responses. */
 const MAX_IDLE_MESSAGE_CHARS = 16_384
-/**
- * The time in milliseconds for the client of a name to prove that it is alive, if the same address requests the name
- * again.
- */
+/** The time in milliseconds for the client of a name to prove that it is alive, if the same address requests the name again. */
 const TAKEOVER_CHECK_MS = 1_000
 
 /**

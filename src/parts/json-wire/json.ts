@@ -31,8 +31,7 @@ export interface JsonRequest {
   readonly path: string
   readonly headers: HeaderList
   /**
-   * The number of the visitor's connection, if that is logged in or about to be. The app's connection must then serve
-   * it alone.
+   * The number of the visitor's connection, if that is logged in or about to be. The app's connection must then serve it alone.
    */
   readonly connection?: number | undefined
   readonly body?: JsonBody
@@ -51,8 +50,7 @@ export interface JsonAnswer {
 }
 
 /**
- * A message to the server: the response to a request. `answer` is `undefined` if the message has the id but no valid
- * response.
+ * A message to the server: the response to a request. `answer` is `undefined` if the message has the id but no valid response.
  */
 export interface JsonResponse {
   readonly type: 'response'
@@ -118,8 +116,7 @@ export function encodeError(message: string): string {
 }
 
 /**
- * Encodes a request. Header names become lower-case, and lines of one name become one, because this wire has one
- * value per name.
+ * Encodes a request. Header names become lower-case, and lines of one name become one, because this wire has one value per name.
  */
 export function encodeRequest({ id, method, path, headers, connection, body, isProbe }: JsonRequest): string {
   const joined: Record<string, string> = Object.create(null)
@@ -475,10 +472,7 @@ export const LEFT_OUT: ReadonlySet<string> = new Set([
   'localtunnels-moved',
 ])
 
-/**
- * Returns the names in a response's Connection lines, which also concern that connection only (RFC 9110 section
- * 7.6.1).
- */
+/** Returns the names in a response's Connection lines, which also concern that connection only (RFC 9110 section 7.6.1). */
 export function nominatedBy(headers: HeaderList): ReadonlySet<string> | undefined {
   const options = headers.filter(([name]) => name.toLowerCase() === 'connection').map(([, value]) => value)
   if (options.length === 0) return undefined

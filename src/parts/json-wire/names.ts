@@ -76,10 +76,9 @@ export class JsonNames {
   }
 
   /**
-   * Whether the name belongs to an earlier connection of the same client that no longer responds. This wire has no
-   * secret that proves it, and a client that returns must not get `name-2`: the same token from the same address
-   * counts as the same client. Without tokens the address alone counts, unless it is a proxy's, which all clients
-   * behind it have.
+   * Whether the name belongs to an earlier connection of the same client that no longer responds. This wire has no secret that
+   * proves it, and a client that returns must not get `name-2`: the same token from the same address counts as the same client.
+   * Without tokens the address alone counts, unless it is a proxy's, which all clients behind it have.
    */
   async #isLeftBehind(name: string): Promise<boolean> {
     const { holder, remoteAddress, rule } = this.#owner
@@ -121,10 +120,7 @@ export class JsonNames {
 
   // ── Taken back, returned ─────────────────────────────────────────────────────────────────────────────────
 
-  /**
-   * Revokes names that the token no longer allows; `rule` is its current rule. Returns the code if a name was
-   * revoked.
-   */
+  /** Revokes names that the token no longer allows; `rule` is its current rule. Returns the code if a name was revoked. */
   takeBack(rule: Rule | undefined, endCode: ErrorCode): ErrorCode | undefined {
     let refusal: ErrorCode | undefined
     for (const { member, upstream } of [...this.#registered.values()]) {

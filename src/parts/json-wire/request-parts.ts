@@ -1,5 +1,4 @@
-// Turns a visitor's request into its form on the JSON wire: forwarded like any other, then divided into a path and
-// pairs.
+// Turns a visitor's request into its form on the JSON wire: forwarded like any other, then divided into a path and pairs.
 
 import {
   CONNECTION,
@@ -43,8 +42,7 @@ let scratch = new Uint8Array(16_384)
 const fields = new Fields()
 
 /**
- * Returns the parts. `undefined` for `OPTIONS *`: a path of this wire begins with a slash, and clients read others
- * differently.
+ * Returns the parts. `undefined` for `OPTIONS *`: a path of this wire begins with a slash, and clients read others differently.
  */
 export function requestParts(visit: Visit, keepsRawPath: boolean): RequestParts | undefined {
   const { head } = visit

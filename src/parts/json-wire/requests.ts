@@ -130,10 +130,7 @@ export class JsonRequests {
     return this.#accepts.has('raw-path')
   }
 
-  /**
-   * Whether the client reserves an app's connection for one visitor's, because it understands the number in a
-   * request.
-   */
+  /** Whether the client reserves an app's connection for one visitor's, because it understands the number in a request. */
   get keepsLogins(): boolean {
     return this.#accepts.has('connection')
   }

@@ -323,10 +323,7 @@ function maxBodyBytes(limits: Bounds): number {
   return Math.max(0, Math.floor(((limits.maxMessageBytes - ENVELOPE_BYTES) * 3) / 4))
 }
 
-/**
- * Whether a code of the client is accepted. The client is not trusted, so only codes about the origin and the wire
- * are.
- */
+/** Whether a code of the client is accepted. The client is not trusted, so only codes about the origin and the wire are. */
 function isBelieved(code: string): code is ErrorCode {
   return isErrorCode(code) && (code === 'WIRE_UNSUPPORTED' || ERRORS[code].fault === 'origin')
 }

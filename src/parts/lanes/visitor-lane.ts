@@ -11,14 +11,10 @@ import type { LaneGrant } from './install.ts'
 /** The number of small exchanges within `SOON_MS` that qualify a visitor for a lane. */
 const EASY_EXCHANGES = 8
 const SOON_MS = 1_000
-/**
- * The number of requests below which a lane was not worth it: the next one needs twice as many small exchanges first.
- */
+/** The number of requests below which a lane was not worth it: the next one needs twice as many small exchanges first. */
 const WORTHWHILE_REQUESTS = 64
 const MAX_WANTED_EASY = 65_536
-/**
- * The number of exchanges after which an unsuitable stream is released, such as one whose last lane was not returned.
- */
+/** The number of exchanges after which an unsuitable stream is released, such as one whose last lane was not returned. */
 const MAX_WAITED = 8
 
 /** A visitor's connection, and the terms on which a lane for it may begin. */

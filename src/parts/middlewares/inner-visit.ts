@@ -1,5 +1,4 @@
-// The app's side of an exchange with middlewares: sends a Request to an upstream, and returns its response as a
-// Response.
+// The app's side of an exchange with middlewares: sends a Request to an upstream, and returns its response as a Response.
 
 import { copyOf } from '../../bytes.ts'
 import { deferred } from '../../deferred.ts'

@@ -316,10 +316,7 @@ function offerOf(head: RequestHead): string {
   return lines.map(([, value]) => value).join(', ')
 }
 
-/**
- * Inserts the server's lines before the blank line of the head. The first piece of a response contains the whole
- * head.
- */
+/** Inserts the server's lines before the blank line of the head. The first piece of a response contains the whole head. */
 function withLines(bytes: Uint8Array, { answerLines, hstsLine, altSvcLine }: Visit): Uint8Array {
   if ((answerLines ?? hstsLine ?? altSvcLine) === undefined) return bytes
   const at = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).indexOf('\r\n\r\n') + 2

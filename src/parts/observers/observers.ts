@@ -1,5 +1,4 @@
-// Calls the observers of a server. An observer is foreign code: its exceptions are reported, and do not affect
-// visitors.
+// Calls the observers of a server. An observer is foreign code: its exceptions are reported, and do not affect visitors.
 
 import type { LineObserver, Observer, Outcome, Seen } from '../../plugin.ts'
 import type { Ending, Follower } from '../../server/contracts/layer.ts'

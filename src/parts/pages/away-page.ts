@@ -1,9 +1,6 @@
 // The page for visitors while an app or its client is away, in the form for the wire.
 
-/**
- * The maximum length of the text, in bytes of UTF-8. With its escapes and the rest of a registration it fits in one
- * frame.
- */
+/** The maximum length of the text, in bytes of UTF-8. With its escapes and the rest of a registration it fits in one frame. */
 export const MAX_PAGE_BYTES = 32_768
 
 export const PAGE_TYPES = ['text/html', 'text/plain', 'application/json'] as const

@@ -1,5 +1,4 @@
-// The pages for visitors while an app or its client is away, as a part of a server. Clients send them with their
-// registration.
+// The pages for visitors while an app or its client is away, as a part of a server. Clients send them with their registration.
 
 import type { ErrorCode } from '../../errors.ts'
 import { type ErrorAnswerOptions, wantsHtml } from '../../http/error-answer.ts'

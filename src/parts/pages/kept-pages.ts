@@ -3,9 +3,7 @@
 
 import type { AwayPage } from './away-page.ts'
 
-/**
- * The bytes that one token or address may use: 32 pages of the maximum size. If exceeded, its oldest page is removed.
- */
+/** The bytes that one token or address may use: 32 pages of the maximum size. If exceeded, its oldest page is removed. */
 const MAX_OWNER_BYTES = 1_048_576
 /** The bytes of all pages. If exceeded, the oldest page of the owner with the most is removed. */
 const MAX_BYTES = 67_108_864

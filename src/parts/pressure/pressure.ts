@@ -1,5 +1,4 @@
-// The operator's limits for a tunnel under load: a breaker, a number of requests at once, and limits of what visitors
-// send.
+// The operator's limits for a tunnel under load: a breaker, a number of requests at once, and limits of what visitors send.
 
 import type { Clock } from '../../server/contracts/clock.ts'
 import type { LayeredTunnel } from '../../server/contracts/layer.ts'

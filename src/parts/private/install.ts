@@ -63,9 +63,7 @@ export const installPrivate: Install = server => {
   } satisfies Part
 }
 
-/**
- * Makes a tunnel that is not among those of the server: its name refers to the service, and it ends with its client.
- */
+/** Makes a tunnel that is not among those of the server: its name refers to the service, and it ends with its client. */
 function claim(
   name: string,
   rule: Rule,

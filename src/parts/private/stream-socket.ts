@@ -6,10 +6,7 @@ import { type ErrorCode, isErrorCode, TunnelError } from '../../errors.ts'
 import type { ByteStream, StreamHandler } from '../../session/byte-stream.ts'
 import type { Socket, SocketHandler, Splice, SpliceDone } from '../../socket.ts'
 
-/**
- * The number of pieces to the client after which a link is requested: as many as `Join` passes in the other
- * direction.
- */
+/** The number of pieces to the client after which a link is requested: as many as `Join` passes in the other direction. */
 const CONVERSATION_PIECES = 64
 /** Bytes that arrive on a link, while the handler is asked for their destination. */
 interface Offered {
@@ -23,9 +20,7 @@ export class StreamSocket implements Socket, StreamHandler {
   readonly remoteAddress: string
   #stream: ByteStream | undefined
   #handler: SocketHandler | undefined
-  /**
-   * The pieces that arrived while reading is paused. No credit is given for them, so the stream's window limits them.
-   */
+  /** The pieces that arrived while reading is paused. No credit is given for them, so the stream's window limits them. */
   readonly #waiting: Uint8Array[] = []
   #isPaused = false
   #isFull = false

@@ -6,9 +6,7 @@ import { type Endpoint, LOCAL, PROXY, type ProxiedRoute, V2_START } from '../../
 
 export interface ProxyHeader {
   readonly version: 1 | 2
-  /**
-   * The route. `undefined` for the proxy's own connection (LOCAL), or if its ends are unknown or have no IP address.
-   */
+  /** The route. `undefined` for the proxy's own connection (LOCAL), or if its ends are unknown or have no IP address. */
   readonly route: ProxiedRoute | undefined
   /** Whether the visitor used TLS with the proxy (version 2, if the proxy reports it). */
   readonly isTls: boolean
@@ -27,9 +25,8 @@ export type ProxyVerdict =
 /** The maximum length of the line with its CRLF: `UNKNOWN` with two full IPv6 addresses. */
 export const MAX_V1_BYTES = 107
 /**
- * The maximum size of a version 2 header with its TLVs. The specification expects headers to fit in the smallest
- * segment (536 bytes), but all fields that HAProxy can add (authority 255, unique id 128, names of ciphers and
- * certificates) need more.
+ * The maximum size of a version 2 header with its TLVs. The specification expects headers to fit in the smallest segment (536
+ * bytes), but all fields that HAProxy can add (authority 255, unique id 128, names of ciphers and certificates) need more.
  */
 export const MAX_V2_BYTES = 1_024
 

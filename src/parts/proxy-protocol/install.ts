@@ -1,5 +1,4 @@
-// PROXY headers of trusted proxies as a part of a server: the connection continues after its header, with the
-// visitor's address.
+// PROXY headers of trusted proxies as a part of a server: the connection continues after its header, with the visitor's address.
 
 import type { Install } from '../../server/contracts/part.ts'
 import { acceptProxied, type ProxiedHost } from './proxied.ts'

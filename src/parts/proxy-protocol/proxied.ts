@@ -10,8 +10,7 @@ import { type ProxyHeader, ProxyHeaderReader } from './header.ts'
 export interface ProxiedHost {
   readonly deadlines: Clock
   /**
-   * The time in milliseconds from the first possible byte to the last of the header. Then the connection is cut. `0`:
-   * no limit.
+   * The time in milliseconds from the first possible byte to the last of the header. Then the connection is cut. `0`: no limit.
    */
   readonly headerTimeoutMs: number
   /** Whether connections from this address begin with a header. */

@@ -42,10 +42,7 @@ function parsed(bytes: Uint8Array, { requestId, traceparent }: RequestHead): Req
   return head
 }
 
-/**
- * Translates the head at the start of a final response, and adds the lines `ours` to it. `undefined` if nothing
- * changes.
- */
+/** Translates the head at the start of a final response, and adds the lines `ours` to it. `undefined` if nothing changes. */
 export function rewrittenResponse(
   bytes: Uint8Array,
   start: number,

@@ -1,5 +1,4 @@
-// The visit for the upstream of the app: with another head, and with a response whose head is translated before it is
-// sent.
+// The visit for the upstream of the app: with another head, and with a response whose head is translated before it is sent.
 
 import type { ErrorCode } from '../../errors.ts'
 import type { Hop } from '../../http/forward.ts'

@@ -1,5 +1,4 @@
-// Limits the bytes from a visitor: after too many, which were already passed on, no more are read until the rate
-// allows it.
+// Limits the bytes from a visitor: after too many, which were already passed on, no more are read until the rate allows it.
 
 import type { Shape, ShapedTurn } from './shaping.ts'
 

@@ -1,5 +1,4 @@
-// A raw visitor's connection, limited to its rate. Its bytes stay on the main thread, because other threads could not
-// count them.
+// A raw visitor's connection, limited to its rate. Its bytes stay on the main thread, because other threads could not count them.
 
 import type { Endpoints, Socket, SocketHandler } from '../../socket.ts'
 import { ShapedInput } from './shaped-input.ts'

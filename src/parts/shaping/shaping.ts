@@ -18,10 +18,7 @@ const LEAST_BURST_BYTES = 16_384
 const QUANTUM_BYTES = 16_384
 /** The minimum number of bytes for a turn: a packet. */
 const LEAST_TURN_BYTES = 1_460
-/**
- * The number of addresses remembered at once. If exceeded, the one that was quiet longest is forgotten, and begins
- * again.
- */
+/** The number of addresses remembered at once. If exceeded, the one that was quiet longest is forgotten, and begins again. */
 export const MAX_SHAPED_ADDRESSES = 10_000
 
 /** A sender whose bytes wait for the rate. */
@@ -51,9 +48,7 @@ export class Bucket {
     return this.#bytes
   }
 
-  /**
-   * Counts sent bytes. Bytes that were read cannot be delayed any more, so at most a second's worth of them is owed.
-   */
+  /** Counts sent bytes. Bytes that were read cannot be delayed any more, so at most a second's worth of them is owed. */
   spend(bytes: number): void {
     this.#bytes = Math.max(this.#bytes - bytes, -1_000 * this.#bytesPerMs)
   }
@@ -141,8 +136,7 @@ export class ShapingTimer {
 
   #serve(bucket: Bucket): void {
     const now = performance.now()
-    // A sender that had its turn and waits again comes last: each turn uses some of the bytes, or waits for another
-    // bucket.
+    // A sender that had its turn and waits again comes last: each turn uses some of the bytes, or waits for another bucket.
     for (const waiting of bucket.waiting) {
       if (bucket.available(now) < LEAST_TURN_BYTES) break
       bucket.waiting.delete(waiting)

@@ -385,10 +385,9 @@ class JudgedConnection implements Socket, Portion {
 }
 
 /**
- * Returns the head for the app. An app may leave the body of a request unread in its connection, as Python's
- * `http.server` does, and take it for the next request, which no judge has checked. So a request with a body is the
- * last one on its connection, and `Connection: close` is put before other Connection lines, because some apps read
- * only the first.
+ * Returns the head for the app. An app may leave the body of a request unread in its connection, as Python's `http.server` does,
+ * and take it for the next request, which no judge has checked. So a request with a body is the last one on its connection, and
+ * `Connection: close` is put before other Connection lines, because some apps read only the first.
  */
 function textFor({ body, bytes, start, end, fields }: RequestHead): Uint8Array {
   if (body === 'none') return bytes.subarray(start, end)

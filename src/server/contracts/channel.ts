@@ -38,10 +38,9 @@ export interface AnswerOutput {
 }
 
 /**
- * The operations of a front that a visit uses. An HTTP/2 stream implements them too: `write` gets HTTP/1.1 text,
- * which `parseResponseHead` and `BodyFramer` turn into HEADERS and DATA frames. `pause` and `resume` hold its window
- * back, `over` ends the stream and ignores `goesOn`, and `terminate` resets it. HTTP/2 has no `takeOver` and no
- * `writeFrom`.
+ * The operations of a front that a visit uses. An HTTP/2 stream implements them too: `write` gets HTTP/1.1 text, which
+ * `parseResponseHead` and `BodyFramer` turn into HEADERS and DATA frames. `pause` and `resume` hold its window back, `over` ends
+ * the stream and ignores `goesOn`, and `terminate` resets it. HTTP/2 has no `takeOver` and no `writeFrom`.
  */
 export interface VisitChannel {
   /** The visitor's address and scheme, shared by all visits of a connection. */
@@ -89,10 +88,7 @@ export interface ChannelVisit {
    * no response has begun.
    */
   breakOff(code: ErrorCode): void
-  /**
-   * Called when the channel cannot pass the response on and no byte of it was sent: the visitor gets the page of
-   * `code`.
-   */
+  /** Called when the channel cannot pass the response on and no byte of it was sent: the visitor gets the page of `code`. */
   replaceAnswer(code: ErrorCode): void
   /** Called before the connection is cut for the reason `code`. */
   cutOff(code: ErrorCode): void

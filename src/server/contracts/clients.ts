@@ -93,18 +93,12 @@ export interface ClientConnection {
   readonly holder: QuotaOwner
   /** Asks the client for a sign of life. Resolves with whether it came in time. */
   checkAlive(): Promise<boolean>
-  /**
-   * Notifies the client that the server stops, or that another program took over. The client finishes what is in
-   * progress.
-   */
+  /** Notifies the client that the server stops, or that another program took over. The client finishes what is in progress. */
   drain(code: 'SERVER_DRAINING' | 'SERVER_REPLACED'): void
   close(code: ErrorCode): void
   /** Reports to the client that visitors cannot reach this host of its tunnel. */
   hostTroubled?(tunnel: Tunnel, host: string, error: TunnelError): void
-  /**
-   * Called after a reload: revokes tunnels that the settings no longer allow, and notifies the client of changed
-   * limits.
-   */
+  /** Called after a reload: revokes tunnels that the settings no longer allow, and notifies the client of changed limits. */
   reloaded(): void
   /** Sends the client reports of requests and raw visitors. */
   readonly reports: ClientReports

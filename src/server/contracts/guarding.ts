@@ -1,5 +1,4 @@
-// Contract between the server and the guards of its tunnels. Implementation: parts/guards/. Without that part:
-// no-guards.ts.
+// Contract between the server and the guards of its tunnels. Implementation: parts/guards/. Without that part: no-guards.ts.
 
 import type { TunnelError } from '../../errors.ts'
 import type { Admittance, Guard, GuardedTunnel, Pass, Reading, Refusal, UsedMarks } from '../../plugin.ts'

@@ -13,10 +13,7 @@ export interface Reserved {
   readonly isOpen: boolean
   /** Whether it can be lent to a lane: it is idle, and on no link. */
   readonly isLendable: boolean
-  /**
-   * Starts an exchange on the stream, as `Upstream.begin`. After a lane, continues the exchange that the lane
-   * started.
-   */
+  /** Starts an exchange on the stream, as `Upstream.begin`. After a lane, continues the exchange that the lane started. */
   begin(visit: Visit): Exchange
   /** Lends the stream to a lane for the visitor's connection, later in this turn, if it is still possible. */
   lend(visitor: Socket, terms: LaneTerms, events: LaneEvents): void

@@ -85,9 +85,7 @@ export interface SessionLanes {
   isReady(): boolean
   /** Called when the client opens no link for lanes. Asks again after `retryMs`; `undefined`: never. */
   refused(retryMs: number | undefined): void
-  /**
-   * Takes a link that the client opened for lanes and that has carried nothing. Returns `false` if it cannot be used.
-   */
+  /** Takes a link that the client opened for lanes and that has carried nothing. Returns `false` if it cannot be used. */
   take(link: Link): boolean
   /**
    * Begins a lane that serves the visitor on the stream, later in this turn. `left` is called before `events.ended`,

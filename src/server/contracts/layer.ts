@@ -44,10 +44,7 @@ export interface NamedRequest {
   kept(): Route | undefined
 }
 
-/**
- * A request whose tunnel is searched in the cluster. It stays the same object until it ends, also when it is routed
- * again.
- */
+/** A request whose tunnel is searched in the cluster. It stays the same object until it ends, also when it is routed again. */
 export interface SearchedRequest {
   readonly arrival: Arrival
   readonly head: RequestHead
@@ -104,9 +101,7 @@ export interface TunnelRequest {
   readonly address: string
   /** Whether the visitor used HTTPS, even if a proxy in front of this server ended it. */
   readonly isSecure: boolean
-  /**
-   * Whether another server, or the permission of a lane, admitted the request already. Layers do not check it again.
-   */
+  /** Whether another server, or the permission of a lane, admitted the request already. Layers do not check it again. */
   readonly isAdmitted: boolean
   /** The time of the beginning, on the clock of `performance.now()`. */
   readonly startedAt: number
@@ -163,8 +158,7 @@ export interface Follower {
   /** Called when the request became a WebSocket. */
   switched?(): void
   /**
-   * Called when the request goes to another server or tunnel unchanged. The layer undoes what it did, and gets no
-   * more events.
+   * Called when the request goes to another server or tunnel unchanged. The layer undoes what it did, and gets no more events.
    */
   left?(): void
   /** Called once at the end of the request, unless `left` was called. */

@@ -29,10 +29,7 @@ import type { OpenTable } from './tables.ts'
 import type { TunnelUpstream, Upstream } from './upstream.ts'
 import type { Adopt } from './wire.ts'
 
-/**
- * Makes a part. Called while the server is made: no tunnel exists yet, and the part loads nothing that it may not
- * need.
- */
+/** Makes a part. Called while the server is made: no tunnel exists yet, and the part loads nothing that it may not need. */
 export type Install = (server: PartServer) => Part
 
 /** The operations of the server that a part may use. */
@@ -149,10 +146,7 @@ export interface Part {
   /** The tunnel options of this part that clients may set. Each function returns a sentence why a value is refused. */
   readonly wishes?: Readonly<Record<string, (wish: unknown) => string | undefined>>
   claimedElsewhere?(name: string): void
-  /**
-   * Called when the operator closes the tunnel of this name. Returns whether the part stored something for its
-   * visitors.
-   */
+  /** Called when the operator closes the tunnel of this name. Returns whether the part stored something for its visitors. */
   closed?(name: string): boolean
   /** Takes clients that agree on no WebSocket subprotocol. Without such a part they are refused. */
   readonly adopt?: Adopt
@@ -168,10 +162,7 @@ export interface Part {
   before?(upstream: TunnelUpstream, wishes: Wishes): TunnelUpstream
   /** The URL on which the part listens. `undefined` if it does not listen, or not yet. */
   readonly url?: string | undefined
-  /**
-   * Returns the recent traffic of this server, for the other servers of the cluster. `undefined` if it is not
-   * measured.
-   */
+  /** Returns the recent traffic of this server, for the other servers of the cluster. `undefined` if it is not measured. */
   recent?(): RecentRow | undefined
   /** A request to a tunnel is over. Called while `isHeard` only: a follower learns it at any time, and costs an object. */
   ended?(tunnel: LayeredTunnel, request: TunnelRequest, ending: Ending): void
@@ -208,21 +199,15 @@ export interface Part {
    * with its sockets.
    */
   drain?(code: 'SERVER_DRAINING' | 'SERVER_REPLACED'): void
-  /**
-   * Called when the server has no open requests. Resolves when the other servers have none either, after `ms` at
-   * most.
-   */
+  /** Called when the server has no open requests. Resolves when the other servers have none either, after `ms` at most. */
   idle?(ms: number): Promise<void>
   /**
-   * Stops the part, after the server has ended or failed to start. Parts stop in reverse order, also those that did
-   * not start.
+   * Stops the part, after the server has ended or failed to start. Parts stop in reverse order, also those that did not start.
    */
   stop?(): void | Promise<void>
 }
 
-/**
- * Takes the connection of a visitor. `way`: direct; with TLS that a proxy ended; or from a proxy that is not trusted.
- */
+/** Takes the connection of a visitor. `way`: direct; with TLS that a proxy ended; or from a proxy that is not trusted. */
 export type Onward = (socket: Socket, way: 'direct' | 'https' | 'untrusted') => SocketHandler
 
 /** The client that got a tunnel. */

@@ -4,9 +4,7 @@ import type { Refusal } from '../../plugin.ts'
 
 /** The facts that servers of a cluster tell each other about a request. */
 export interface PeerNote {
-  /**
-   * The response if the tunnel is not here. Another server sent the request, so this one does not send it to a third.
-   */
+  /** The response if the tunnel is not here. Another server sent the request, so this one does not send it to a third. */
   readonly moved?: Refusal
   /** The owner for whose tunnels alone a stored webhook is meant. */
   readonly keptFor?: string

@@ -55,8 +55,7 @@ export interface AdmittedVisitor {
   occupant: { giveWay(): boolean } | undefined
   isRefused(): boolean
   /**
-   * Called when a proxy names the visitor's address. Returns `false` if the address has too many connections: then
-   * cut this one.
+   * Called when a proxy names the visitor's address. Returns `false` if the address has too many connections: then cut this one.
    */
   moveTo(address: string): boolean
   mayGiveUp(): boolean
@@ -103,10 +102,7 @@ export interface Entrance {
   readonly from?: PeerNote
   /** Whether requests get ids. Default: false. */
   isTraced?(): boolean
-  /**
-   * Returns the visitor's address and scheme, on a connection from another server. `undefined` if the request has
-   * none.
-   */
+  /** Returns the visitor's address and scheme, on a connection from another server. `undefined` if the request has none. */
   visitorOf?(head: RequestHead): VisitorHop | undefined
 }
 

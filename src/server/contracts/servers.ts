@@ -1,5 +1,4 @@
-// Contract between a server and the others of its cluster. Implementation: parts/cluster/. Without that part, a
-// server is alone.
+// Contract between a server and the others of its cluster. Implementation: parts/cluster/. Without that part, a server is alone.
 
 import type { Place } from '../../directory.ts'
 import type { ErrorCode } from '../../errors.ts'
@@ -114,8 +113,7 @@ export interface Servers extends Claims {
   isFirst(name: string): boolean | Promise<boolean>
   othersWith(name: string): readonly Upstream[] | Promise<readonly Upstream[]>
   /**
-   * Takes a raw visitor to the tunnel here, or passes it to the server that has it. `first`: bytes of it that were
-   * already read.
+   * Takes a raw visitor to the tunnel here, or passes it to the server that has it. `first`: bytes of it that were already read.
    */
   accept(socket: Socket, wish: RawWish, raw: RawTaker, first: Uint8Array | undefined): SocketHandler
   /** Sends a raw visitor or a flow to one of these servers. `undefined` if none of them can be reached now. */

@@ -56,10 +56,7 @@ export interface Visit {
    * Returns `false` to ask for no more until `Exchange.drained` is called.
    */
   write(bytes: Uint8Array, start?: number, end?: number): boolean
-  /**
-   * Moves up to `limitBytes` from a socket to the visitor without reading them, if that is possible now
-   * (`Socket.spliceTo`).
-   */
+  /** Moves up to `limitBytes` from a socket to the visitor without reading them, if that is possible now (`Socket.spliceTo`). */
   writeFrom?(from: Socket, limitBytes: number, done: SpliceDone): Splice | undefined
   /** Called before the final head of the response is sent, with its status, for reports and statistics. */
   answered(status: number): void
@@ -92,8 +89,7 @@ export interface Exchange {
   /** Takes a piece of the request body, framing included. After a switch of protocols: any bytes. */
   body(bytes: Uint8Array): void
   /**
-   * Moves up to `limitBytes` of the request body from a socket without reading them, if that is possible now
-   * (`Socket.spliceTo`).
+   * Moves up to `limitBytes` of the request body from a socket without reading them, if that is possible now (`Socket.spliceTo`).
    */
   bodyFrom?(from: Socket, limitBytes: number, done: SpliceDone): Splice | undefined
   /** Called when the request is complete; after a switch of protocols, when the visitor sent FIN. */

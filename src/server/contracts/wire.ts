@@ -14,9 +14,7 @@ import type { Claims } from './servers.ts'
 import type { AppsTerms, StreamsApps, StreamsServer } from './streams-context.ts'
 import type { TunnelUpstream } from './upstream.ts'
 
-/**
- * Makes the socket a client's connection, after the response to the upgrade. `handler` gets the events of the socket.
- */
+/** Makes the socket a client's connection, after the response to the upgrade. `handler` gets the events of the socket. */
 export type Adopt = (
   socket: Socket,
   remoteAddress: string,

@@ -1,5 +1,4 @@
-// The beginning of a TLS connection: reads its hello (ClientHello), and passes the connection to the owner of the
-// requested name.
+// The beginning of a TLS connection: reads its hello (ClientHello), and passes the connection to the owner of the requested name.
 
 import { ByteBuffer } from '../../bytes.ts'
 import type { Turns, Waiting } from '../../session/turns.ts'

@@ -332,10 +332,7 @@ export class HttpConnection
     }
   }
 
-  /**
-   * Called when too many bytes wait: no response could say why to requests ahead of their turn, so the connection
-   * ends.
-   */
+  /** Called when too many bytes wait: no response could say why to requests ahead of their turn, so the connection ends. */
   waits(): void {
     if (this.#phase === 'head') this.#idle.stop()
     if (!this.input.keepsTooMuch) return
@@ -436,8 +433,7 @@ export class HttpConnection
   }
 
   /**
-   * Waits while the visitor reads its last response, which a RST would destroy. A visitor that continues to send has
-   * less time.
+   * Waits while the visitor reads its last response, which a RST would destroy. A visitor that continues to send has less time.
    */
   #linger(): void {
     this.#phase = 'lingering'

@@ -1,5 +1,4 @@
-// Sends responses to a visitor's connection. Bytes that the kernel does not take wait here, with a time limit for
-// progress.
+// Sends responses to a visitor's connection. Bytes that the kernel does not take wait here, with a time limit for progress.
 
 import { type Account, SendQueue } from '../../bytes.ts'
 import type { Socket, Splice, SpliceDone } from '../../socket.ts'

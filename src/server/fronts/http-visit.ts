@@ -124,10 +124,7 @@ export class HttpVisit implements Visit, Arrival, ChannelVisit {
     this.fail(code)
   }
 
-  /**
-   * Called when the channel cannot pass the response on and no byte of it was sent: the visitor gets the page of
-   * `code`.
-   */
+  /** Called when the channel cannot pass the response on and no byte of it was sent: the visitor gets the page of `code`. */
   replaceAnswer(code: ErrorCode): void {
     const exchange = this.#exchange
     this.#exchange = undefined
@@ -195,8 +192,7 @@ export class HttpVisit implements Visit, Arrival, ChannelVisit {
   }
 
   /**
-   * Follows a route without throwing, because the caller also serves other visitors and could not report an error to
-   * this one.
+   * Follows a route without throwing, because the caller also serves other visitors and could not report an error to this one.
    */
   #followSafely(route: Route): void {
     try {

@@ -1,5 +1,4 @@
-// The public ports of TCP and UDP tunnels. In a cluster, a port is also open here while another server has its
-// tunnel.
+// The public ports of TCP and UDP tunnels. In a cluster, a port is also open here while another server has its tunnel.
 
 import { type ErrorCode, TunnelError } from '../../errors.ts'
 import { eventLoop } from '../../event-loop.ts'
@@ -22,10 +21,7 @@ export interface OpenPort {
   drain(): void
   /** Takes no new visitors, and closes the port for good. */
   stop(): void
-  /**
-   * Called when a tunnel leaves, as `PortFront.release` and `stop`, for its visitors here. With a `code`, they are
-   * cut.
-   */
+  /** Called when a tunnel leaves, as `PortFront.release` and `stop`, for its visitors here. With a `code`, they are cut. */
   left(tunnel: Tunnel, code: ErrorCode | undefined): void
   /** Takes a flow, as `PortFront.takeFlow`. */
   readonly takeFlow?: PortFront['takeFlow']
@@ -62,9 +58,7 @@ export class PublicPorts implements PortOpeners {
     return this.#openHere('udp', tunnel)
   }
 
-  /**
-   * Opens the port of another server's tunnel for visitors who come here. Rejects with `PORT_TAKEN` or `NOT_ALLOWED`.
-   */
+  /** Opens the port of another server's tunnel for visitors who come here. Rejects with `PORT_TAKEN` or `NOT_ALLOWED`. */
   async openElsewhere(kind: 'tcp' | 'udp', port: number): Promise<void> {
     await this.#use(kind, port, 'elsewhere')
     this.#context.tunnels.ports[kind].take(port)

@@ -1,5 +1,4 @@
-// One raw connection of a visitor: waits for the tunnel's client if necessary, and is joined to one of the client's
-// streams.
+// One raw connection of a visitor: waits for the tunnel's client if necessary, and is joined to one of the client's streams.
 
 import type { ErrorCode } from '../../errors.ts'
 import { Join } from '../../join.ts'
@@ -131,8 +130,7 @@ export class RawVisitor implements RawVisit, Asking, Taker {
   }
 
   /**
-   * Cuts the visitor, because no client serves it any more. It gets a reset, never FIN, so that its data does not
-   * look complete.
+   * Cuts the visitor, because no client serves it any more. It gets a reset, never FIN, so that its data does not look complete.
    */
   cut(code: ErrorCode): void {
     this.#join.fail(code)

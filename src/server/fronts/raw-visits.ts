@@ -1,5 +1,4 @@
-// The books of raw visitors, whatever carries their bytes: counts them, and reports them to their
-// clients.
+// The books of raw visitors, whatever carries their bytes: counts them, and reports them to their clients.
 
 import type { ErrorCode } from '../../errors.ts'
 import type { Socket, SocketHandler } from '../../socket.ts'

@@ -39,8 +39,7 @@ export class TlsFront {
       helloTimeoutMs: this.#context.limits.headTimeoutMs,
       turns: this.#context.turns,
       waits: () => {
-        // This connection sent its hello in time, so it is not cut for being the oldest. New connections are refused
-        // instead.
+        // This connection sent its hello in time, so it is not cut for being the oldest. New connections are refused instead.
         if (this.#waitingCount >= this.#context.limits.maxHellos) return false
         this.#waitingCount++
         this.#hellos.delete(connection)

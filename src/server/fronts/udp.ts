@@ -48,10 +48,7 @@ export async function listenUdp(port: number, context: ServerContext, turns: Tur
   return front
 }
 
-/**
- * Binds the port. A client that changed to this worker process may have left the port open at another one for a
- * moment.
- */
+/** Binds the port. A client that changed to this worker process may have left the port open at another one for a moment. */
 async function bindSoon(front: UdpPort, tries: number): Promise<void> {
   try {
     await front.bind()
@@ -175,10 +172,7 @@ class UdpPort implements OpenPort {
     return size > 0 && (size >= this.#context.limits.maxAskedFlows || this.#judged.has(`${address} ${port}`))
   }
 
-  /**
-   * Calls `then` if the visitor has no flow by that time. Returns `false` if too many wait, or this visitor waits
-   * already.
-   */
+  /** Calls `then` if the visitor has no flow by that time. Returns `false` if too many wait, or this visitor waits already. */
   #later<Answer>(
     port: number,
     address: string,
@@ -274,8 +268,7 @@ class UdpPort implements OpenPort {
   // ── Between servers ────────────────────────────────────────────────────────────────────────────────────────
 
   /**
-   * Opens a flow to the server that has the tunnel. The first datagram waits for the directory; later ones until then
-   * are lost.
+   * Opens a flow to the server that has the tunnel. The first datagram waits for the directory; later ones until then are lost.
    */
   #openElsewhere(port: number, address: string, datagram: Uint8Array): VisitorFlow | 'kept' | undefined {
     const found = this.#context.servers?.find(this.#name)
@@ -366,10 +359,7 @@ class UdpPort implements OpenPort {
     return false
   }
 
-  /**
-   * Counts one more flow and returns whether it is within `maxFlowRate`. A tenth of a second's number may arrive at
-   * once.
-   */
+  /** Counts one more flow and returns whether it is within `maxFlowRate`. A tenth of a second's number may arrive at once. */
   #isInRate(): boolean {
     const { maxFlowRate } = this.#context.limits
     if (maxFlowRate === 0) return true

@@ -58,10 +58,7 @@ export class Admission implements Deadline {
   dueTick = 0
   readonly #host: AdmissionHost
   readonly #book: AddressCounter
-  /**
-   * Requests in progress on connections that carry many (HTTP/2, HTTP/3). Each one loads a tunnel as much as a
-   * connection.
-   */
+  /** Requests in progress on connections that carry many (HTTP/2, HTTP/3). Each one loads a tunnel as much as a connection. */
   readonly #requests: AddressCounter
   readonly #connections = new Set<AdmittedConnection>()
   /** The provisional connections, the oldest first. */
@@ -182,8 +179,7 @@ export class Admission implements Deadline {
   }
 
   /**
-   * Counts a request that the visitor gave up as a new connection of its address. Returns `false` if the address has
-   * too many.
+   * Counts a request that the visitor gave up as a new connection of its address. Returns `false` if the address has too many.
    */
   mayGiveUp(admitted: AdmittedConnection): boolean {
     if (this.#book.mayDoAgain(admitted.key)) return true
@@ -352,10 +348,7 @@ export class AdmittedConnection {
   key: string
   /** The reason why only the control host may serve it. */
   refusal: Refusal | undefined
-  /**
-   * The object that uses the connection. Without one, the connection is cut if it takes too long to say what it
-   * wants.
-   */
+  /** The object that uses the connection. Without one, the connection is cut if it takes too long to say what it wants. */
   occupant: Occupant | undefined
   readonly #admission: Admission
   readonly #socket: Admitted
@@ -377,8 +370,7 @@ export class AdmittedConnection {
   }
 
   /**
-   * Called when a proxy's header names the visitor. Returns `false` if that address has too many connections: then
-   * cut this one.
+   * Called when a proxy's header names the visitor. Returns `false` if that address has too many connections: then cut this one.
    */
   moveTo(address: string): boolean {
     const key = this.#admission.move(this, address)

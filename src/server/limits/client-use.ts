@@ -41,10 +41,7 @@ export class ClientUse implements Account {
     return this.#holder.isOver
   }
 
-  /**
-   * Moves the counts to another owner, which the token has after a reload. `links` is the number of links of the
-   * connection.
-   */
+  /** Moves the counts to another owner, which the token has after a reload. `links` is the number of links of the connection. */
   passTo(next: QuotaOwner, links: number): void {
     this.#holder = this.#holder.passTo(next, { links, streams: this.#streams, bytes: this.#bytes })
   }

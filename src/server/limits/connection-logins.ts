@@ -1,10 +1,6 @@
-// Streams to apps that belong to one visitor's connection, because the app ties a login to its connection (RFC 4559
-// section 6).
+// Streams to apps that belong to one visitor's connection, because the app ties a login to its connection (RFC 4559 section 6).
 
-/**
- * The number of streams that one connection keeps, each to another app. If exceeded, the one used longest ago is
- * closed.
- */
+/** The number of streams that one connection keeps, each to another app. If exceeded, the one used longest ago is closed. */
 const MAX_KEPT = 8
 
 /** An idle stream to an app, which only the next requests of this visitor's connection may use. */

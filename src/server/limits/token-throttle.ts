@@ -7,17 +7,11 @@ import { networkOf } from '../../wire/ip-address.ts'
 import type { Bounds } from '../settings/bounds.ts'
 import type { Rule } from '../settings/policy.ts'
 
-/**
- * The delay in milliseconds after the first refusal above the limit. Each further one doubles it, up to
- * `tokenDelayMs`.
- */
+/** The delay in milliseconds after the first refusal above the limit. Each further one doubles it, up to `tokenDelayMs`. */
 const FIRST_DELAY_MS = 100
 /** The time in milliseconds without refusals after which half of an address's refusals are forgotten. */
 const HALF_LIFE_MS = 60_000
-/**
- * The number of refusals that count beyond the longest delay. The small number lets an address recover soon after it
- * stops.
- */
+/** The number of refusals that count beyond the longest delay. The small number lets an address recover soon after it stops. */
 const MAX_EXCESS = 10
 /**
  * The number of addresses in memory, of about 150 bytes each. If exceeded, the one whose last refusal is longest ago
@@ -74,9 +68,7 @@ export class TokenThrottle {
     return excess < 0 ? 0 : Math.min(FIRST_DELAY_MS * 2 ** excess, tokenDelayMs)
   }
 
-  /**
-   * Checks a token at once. `INTERNAL`: the check itself failed, which is reported and says nothing about the token.
-   */
+  /** Checks a token at once. `INTERNAL`: the check itself failed, which is reported and says nothing about the token. */
   judge(token: string | undefined, address: string): Verdict {
     let rule: Rule | undefined
     try {

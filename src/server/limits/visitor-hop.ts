@@ -71,9 +71,8 @@ export class VisitorHop {
 }
 
 /**
- * Returns the last address in X-Forwarded-For that is not a trusted proxy's; without any, that of the connection.
- * Each proxy appends the address that it sees, so whatever comes before the last untrusted address is only that
- * sender's claim.
+ * Returns the last address in X-Forwarded-For that is not a trusted proxy's; without any, that of the connection. Each proxy
+ * appends the address that it sees, so whatever comes before the last untrusted address is only that sender's claim.
  */
 export function clientAddress(
   connected: string,

@@ -88,10 +88,7 @@ export class Listeners {
     return `tls://${tunnel.name}.${hostname}${tlsPort === 443 ? '' : `:${tlsPort}`}`
   }
 
-  /**
-   * Opens all ports. Rejects with `PORT_IN_USE`, `TLS_INVALID`, `OPTION_INVALID` or `RUNTIME_UNSUPPORTED`; then none
-   * is open.
-   */
+  /** Opens all ports. Rejects with `PORT_IN_USE`, `TLS_INVALID`, `OPTION_INVALID` or `RUNTIME_UNSUPPORTED`; then none is open. */
   async open(): Promise<void> {
     const { settings } = this.#context
     const { port, hostname, tls, isTls, tlsPort, sharesTlsPort, httpPort } = settings
@@ -313,10 +310,7 @@ export class Listeners {
     })
   }
 
-  /**
-   * Tells the clients of the host's tunnel that its DNS points to another server: the owner of the host can change
-   * that.
-   */
+  /** Tells the clients of the host's tunnel that its DNS points to another server: the owner of the host can change that. */
   #tellClients(host: string, error: TunnelError): void {
     if (error.code !== 'HOST_NOT_POINTED_HERE') return
     for (const { tunnel, client, hostNames } of this.#context.tunnels.hostNames.ownerOf(host)?.members ?? [])
@@ -324,8 +318,7 @@ export class Listeners {
   }
 
   /**
-   * Returns the request for a certificate: clients are asked on the control host, visitors if a guard of their tunnel
-   * wants it.
+   * Returns the request for a certificate: clients are asked on the control host, visitors if a guard of their tunnel wants it.
    */
   #askingFor(name: string, control: Asking | undefined): Asking | undefined {
     const destination = name === '' ? undefined : this.#context.destinationOf(name)
@@ -375,8 +368,7 @@ const USE_HTTPS = Buffer.from(
 )
 
 /**
- * Whether the server must read the first bytes of a TLS connection to decide how it continues. Bun's own TLS does not
- * show them.
+ * Whether the server must read the first bytes of a TLS connection to decide how it continues. Bun's own TLS does not show them.
  */
 export function readsHellos({ isTls, certificates, ...settings }: ServerSettings): boolean {
   const { sharesTlsPort, acceptsProxyProtocol, clientCa, guarding, guards } = settings

@@ -1,5 +1,4 @@
-// The control host: where clients connect, and the server's own small pages. Requests for tunnel hosts never come
-// here.
+// The control host: where clients connect, and the server's own small pages. Requests for tunnel hosts never come here.
 
 import type { Branding } from '../../branding.ts'
 import type { ErrorCode } from '../../errors.ts'
@@ -49,8 +48,7 @@ const LINK_ANSWER = Buffer.from(
 )
 
 /**
- * Returns the path below `basePath`. A path that is not below it is unchanged, because a proxy may have removed the
- * base path.
+ * Returns the path below `basePath`. A path that is not below it is unchanged, because a proxy may have removed the base path.
  */
 export function pathBelow(basePath: string, path: string): string {
   if (path === basePath) return '/'

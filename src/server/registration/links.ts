@@ -87,10 +87,7 @@ export class SessionLinks {
     }
   }
 
-  /**
-   * Called when the client has the response: both sides may now send on the link. `use` returns whether it can be
-   * used.
-   */
+  /** Called when the client has the response: both sides may now send on the link. `use` returns whether it can be used. */
   linked(number: number, use: (link: Link) => boolean = () => true): void {
     const waiting = this.#announced.get(number)
     if (waiting === undefined) return

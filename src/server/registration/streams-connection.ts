@@ -18,10 +18,7 @@ import { StreamsReports } from './streams-reports.ts'
 import { type StreamsHost, StreamsTunnels, type TunnelsOwner } from './streams-tunnels.ts'
 import { StreamsUpstreams } from './streams-upstreams.ts'
 
-/**
- * The time in milliseconds before a client that brought no link is asked again. It may have been refused one, or have
- * enough.
- */
+/** The time in milliseconds before a client that brought no link is asked again. It may have been refused one, or have enough. */
 const LINK_WISH_MS = 5_000
 /**
  * The number of changes of reports, health and guards per second. Each change routes requests again, and an honest

@@ -124,8 +124,7 @@ export class StreamsTunnels {
   }
 
   /**
-   * Called after a reload: revokes what the new settings would not grant. `rule`: the current rights of the
-   * connection's token.
+   * Called after a reload: revokes what the new settings would not grant. `rule`: the current rights of the connection's token.
    */
   reloaded(rule: Rule | undefined): void {
     const { remoteAddress } = this.#owner

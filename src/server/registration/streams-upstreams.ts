@@ -40,10 +40,7 @@ export class StreamsUpstreams {
     return { number, upstream: new RoutedUpstream(own, ways) }
   }
 
-  /**
-   * Makes one upstream. It is not inside of `make`, where it would keep the whole message in memory as long as its
-   * tunnel.
-   */
+  /** Makes one upstream. It is not inside of `make`, where it would keep the whole message in memory as long as its tunnel. */
   #one(
     tunnel: number,
     { hostHeader, protocol, wishes }: Omit<RegisterRoute, 'path'>,

@@ -71,10 +71,7 @@ export interface Recorded {
 export class RequestRecord {
   /** The code of a guard's refusal, or the one that a middleware got from the app's side. */
   code: ErrorCode | undefined
-  /**
-   * The reason in more detail than the code, from the guard, or from `Visit.fail` of an exchange that middlewares
-   * wrap.
-   */
+  /** The reason in more detail than the code, from the guard, or from `Visit.fail` of an exchange that middlewares wrap. */
   reason: string | undefined
   readonly #request: Recorded
   readonly #books: Exchanges

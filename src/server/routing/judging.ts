@@ -11,8 +11,7 @@ import type { Asking } from '../tunnels/pool.ts'
 /** The visitor, in the form that guards get. */
 export interface Visitor extends Asking {
   /**
-   * Whether the visitor used HTTPS, even if it ended in front of this server. Default `false`, as for visitors
-   * without a request.
+   * Whether the visitor used HTTPS, even if it ended in front of this server. Default `false`, as for visitors without a request.
    */
   readonly isSecure?: boolean
   /** The request for a certificate, as `Admittance.asked`. */
@@ -28,9 +27,7 @@ export interface JudgingServer {
 
 const UNGUARDED: Judgement = { kind: 'pass', passes: [] }
 
-/**
- * Returns the verdict of the operator's bans, and of the guards of server and tunnel. `undefined` if there are none.
- */
+/** Returns the verdict of the operator's bans, and of the guards of server and tunnel. `undefined` if there are none. */
 export function judge(
   server: JudgingServer,
   tunnel: LayeredTunnel,
@@ -53,8 +50,7 @@ export function judgeByGuards(
   const admittance = { kind, tunnel: name, owner, address, isSecure, ...request }
   const judgement = server.tunnels.guards.judge(guard, admittance, wall)
   if (!(judgement instanceof Promise)) return judgement
-  // The guard may have been replaced during the check. The new guard could never cut a visitor that only the old one
-  // admitted.
+  // The guard may have been replaced during the check. The new guard could never cut a visitor that only the old one admitted.
   return judgement.then(one =>
     one.kind !== 'pass' || tunnel.guard === guard ? one : (judge(server, tunnel, visitor) ?? UNGUARDED),
   )

@@ -5,9 +5,8 @@ import { eventLoop } from '../../event-loop.ts'
 import type { Pass } from '../../plugin.ts'
 
 /**
- * Calls `whileOpen` of each pass. Returns the function to call at the end of the connection; after it, no guard can
- * cut anything. If a call throws, the earlier ones are ended and the error is thrown. `failed` gets errors that they
- * throw at the end.
+ * Calls `whileOpen` of each pass. Returns the function to call at the end of the connection; after it, no guard can cut anything.
+ * If a call throws, the earlier ones are ended and the error is thrown. `failed` gets errors that they throw at the end.
  */
 export function keepOpen(
   passes: readonly Pass[],

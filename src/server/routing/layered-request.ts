@@ -1,5 +1,4 @@
-// The effects of a tunnel's layers on one request: followers, checks of its body, response headers and error pages, a
-// valve.
+// The effects of a tunnel's layers on one request: followers, checks of its body, response headers and error pages, a valve.
 
 import { joined } from '../../bytes.ts'
 import type { ErrorCode } from '../../errors.ts'

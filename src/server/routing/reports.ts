@@ -8,8 +8,7 @@ import type { Clock, Deadline } from '../contracts/clock.ts'
 import { TICKS_PER_SECOND } from '../limits/deadlines.ts'
 
 /**
- * A delay in milliseconds that ends at the second next sweep of the deadlines: counts are sent after a quarter to
- * half a second.
+ * A delay in milliseconds that ends at the second next sweep of the deadlines: counts are sent after a quarter to half a second.
  */
 const SOON_MS = 1
 

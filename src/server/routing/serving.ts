@@ -172,9 +172,7 @@ export class Serving implements RequestHost {
   }
 }
 
-/**
- * Refuses a request because the server stops. The cluster's other servers each find out where the client reconnects.
- */
+/** Refuses a request because the server stops. The cluster's other servers each find out where the client reconnects. */
 function leaving(request: RoutedRequest): Route {
   return request.arrival.from?.moved === undefined ? refusal('SERVER_DRAINING') : request.moved()
 }

@@ -17,8 +17,7 @@ export function narrowed(bounds: AddressBounds, most: number): AddressBounds {
 
 const SECOND_MS = 1_000
 /**
- * The number of addresses whose rate is tracked, about 6 MB in total. If exceeded, the one that was quiet longest is
- * forgotten.
+ * The number of addresses whose rate is tracked, about 6 MB in total. If exceeded, the one that was quiet longest is forgotten.
  */
 const MAX_RATED = 65_536
 

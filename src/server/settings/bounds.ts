@@ -9,10 +9,7 @@ import type { ServerLimits } from './options.ts'
 export const FIXED_BOUNDS = {
   // HTTP/2. Browsers use 100 streams of a connection. A visitor that leaves a page resets fewer than 256.
   maxHttp2Streams: 100,
-  /**
-   * The number of requests of one connection that may end before their response; a quarter of it is added each
-   * second.
-   */
+  /** The number of requests of one connection that may end before their response; a quarter of it is added each second. */
   maxHttp2Resets: 256,
   /**
    * The number of frames of one connection that cause no work for an app, such as PING, SETTINGS (counted 8 times)
@@ -27,17 +24,13 @@ export const FIXED_BOUNDS = {
   maxHellos: 4_096,
   /** The number of descriptors that visitors leave free, at most a quarter of those that the process may open. */
   reservedDescriptors: 64,
-  /**
-   * The percentage of the other descriptors that clients may use for connections, links and ports, which they keep
-   * for days.
-   */
+  /** The percentage of the other descriptors that clients may use for connections, links and ports, which they keep for days. */
   clientDescriptorsPercent: 75,
   tokenDescriptorsPercent: 50,
   /** The number of request bytes that a connection reads ahead of its exchange. */
   maxPipelinedBytes: 65_536,
   /**
-   * The number of bytes in incomplete heads and requests ahead of their turn, for all visitors: 8 KiB for each of
-   * `maxVisitors`.
+   * The number of bytes in incomplete heads and requests ahead of their turn, for all visitors: 8 KiB for each of `maxVisitors`.
    */
   maxAllInputBytes: 268_435_456,
   /** The number of streams of all tunnels of one client: twice `maxStreams`, as many as a client accepts. */
@@ -85,10 +78,7 @@ export const FIXED_BOUNDS = {
   maxAskedFlows: 1_000,
   /** The idle time for flows of clients that send no `idleTimeoutMs`. */
   flowIdleMs: 300_000,
-  /**
-   * The number of raw visitors and flows that this server passes to others of its cluster: a quarter of
-   * `maxVisitors`.
-   */
+  /** The number of raw visitors and flows that this server passes to others of its cluster: a quarter of `maxVisitors`. */
   maxPeerStreams: 8_192,
 
   // Waiting for clients.
@@ -109,8 +99,7 @@ export const FIXED_BOUNDS = {
   /** The bytes of control frames, such as PONG and CREDIT, that may wait for a client that does not read. */
   maxCarrierBacklogBytes: 4_194_304,
   /**
-   * The silence on a carrier while a visitor waits. A client that hangs is dropped within 13 s; one that is busy for
-   * 7 s is not.
+   * The silence on a carrier while a visitor waits. A client that hangs is dropped within 13 s; one that is busy for 7 s is not.
    */
   hungAfterMs: 10_000,
   /** The bytes of incomplete JSON messages of all clients: enough for two of the largest. */

@@ -88,8 +88,7 @@ export interface TunnelServerOptions {
    * Descriptors of TCP sockets that listen already, as systemd passes them: they belong to the server from now on. Each is for
    * the listener whose port it has; the first that has no other's is for `port`, whatever that says. The sockets of `tcpPorts`
    * wait for their tunnels, for as long as a lease (`leaseMs`). Default none: it listens by itself. If one does not listen:
-   * `OPTION_INVALID` at the start. A port that no listener has: an `error` event, and the socket is closed. A reload ignores
-   * it.
+   * `OPTION_INVALID` at the start. A port that no listener has: an `error` event, and the socket is closed. A reload ignores it.
    */
   readonly inherited?: readonly number[]
   /** Domains under which tunnels get one label; URLs name the first. Default `['localhost']`. */
@@ -121,9 +120,8 @@ export interface TunnelServerOptions {
    */
   readonly clientCa?: string
   /**
-   * The oldest version of TLS on `port`: `'1.2'` or `'1.3'`. Default `'1.2'`: what browsers since 2014 speak. If a
-   * visitor offers less, the handshake fails. Without `tls` or `certificates`: `OPTION_INVALID`. A reload cannot
-   * change it.
+   * The oldest version of TLS on `port`: `'1.2'` or `'1.3'`. Default `'1.2'`: what browsers since 2014 speak. If a visitor offers
+   * less, the handshake fails. Without `tls` or `certificates`: `OPTION_INVALID`. A reload cannot change it.
    */
   readonly tlsMinVersion?: '1.2' | '1.3'
   /**
@@ -223,9 +221,8 @@ export interface TunnelServerOptions {
    */
   readonly middlewares?: readonly Middleware[]
   /**
-   * The rules for tunnels under load: circuit breaker, requests at once with a queue, length of bodies. The first rule that
-   * names a tunnel counts. Default none. A value that cannot be used: `OPTION_INVALID`. After a reload breakers and queues
-   * begin again.
+   * The rules for tunnels under load: circuit breaker, requests at once with a queue, length of bodies. The first rule that names
+   * a tunnel counts. Default none. A value that cannot be used: `OPTION_INVALID`. After a reload breakers and queues begin again.
    */
   readonly tunnelRules?: readonly TunnelRule[]
   /**
@@ -341,9 +338,7 @@ export interface ServerLimits {
    * the newest of the address with most; otherwise new datagrams are dropped.
    */
   readonly maxFlows: number
-  /**
-   * The time for which the server reserves a name whose carrier was lost. Default 30,000. `0`: as short as can be, up to 500.
-   */
+  /** The time for which the server reserves a name whose carrier was lost. Default 30,000. `0`: as short as can be, up to 500. */
   readonly leaseMs: number
   /**
    * The time for which a request or TCP connection waits for a client that reconnects. Default 10,000. If exceeded: 503
@@ -463,9 +458,8 @@ export interface TunnelServerEvents {
     readonly reason?: string
   }
   /**
-   * Exchanges above `reportRate` a second, which have no `request` event. `errors`: those with a status of 500 or above, or
-   * a code other than `CANCELLED`. With the `request` events the numbers are exact; the last such event comes before
-   * `stop`.
+   * Exchanges above `reportRate` a second, which have no `request` event. `errors`: those with a status of 500 or above, or a
+   * code other than `CANCELLED`. With the `request` events the numbers are exact; the last such event comes before `stop`.
    */
   requests: { readonly requests: number; readonly errors: number; readonly bytes: number }
   /** A visitor connected to a TCP tunnel, also while its client is away. `id` counts up; `tunnel` is its name, such as `tcp-20000`. */

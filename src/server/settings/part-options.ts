@@ -104,8 +104,7 @@ export interface ClusterOptions {
    */
   readonly peerTls?: PeerTls
   /**
-   * The secret with which the servers prove themselves, at least 32 characters. Default: one is made, and kept in the
-   * directory.
+   * The secret with which the servers prove themselves, at least 32 characters. Default: one is made, and kept in the directory.
    */
   readonly secret?: string
   /**
@@ -119,9 +118,8 @@ export interface ClusterOptions {
    */
   readonly whenUnreachable?: 'refuse' | 'grant'
   /**
-   * Called when this server, one of several that end together such as workers, has no open requests. Resolves when that is so
-   * at all of them. Until then it serves what their visitors ask of its tunnels; at most `drainTimeoutMs`. Default: it leaves
-   * alone.
+   * Called when this server, one of several that end together such as workers, has no open requests. Resolves when that is so at
+   * all of them. Until then it serves what their visitors ask of its tunnels; at most `drainTimeoutMs`. Default: it leaves alone.
    */
   readonly othersIdle?: () => Promise<void>
   /** The times of the directory, the same at all servers. Default: `CLUSTER_TIMES`. */

@@ -30,9 +30,7 @@ function isFor({ tunnels }: ForTunnels, tunnel: string): boolean {
   return patterns.get(tunnels)?.some(pattern => pattern.fits(tunnel)) ?? tunnels.includes(tunnel)
 }
 
-/**
- * A pattern for names, `app`, `team-*`, or hosts, `*.customer.example`: an asterisk stands for any characters, dots included.
- */
+/** A pattern for names, `app`, `team-*`, or hosts, `*.customer.example`: an asterisk stands for any characters, dots included. */
 export class NamePattern {
   readonly #pieces: readonly string[]
 

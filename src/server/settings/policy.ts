@@ -17,10 +17,7 @@ const NONE_RESERVED: Reserved = new Map()
 
 /** The rights of one token, or of clients without one. */
 export class Rule {
-  /**
-   * The id of the token in counters, which reveals nothing about the secret. `undefined` if the server has no such
-   * token.
-   */
+  /** The id of the token in counters, which reveals nothing about the secret. `undefined` if the server has no such token. */
   readonly id: string | undefined
   readonly name: string | undefined
   /** The number of tunnels that all clients of the token may have. `undefined`: the server's limit. */
@@ -135,9 +132,8 @@ export class Rule {
 }
 
 /**
- * Returns the kinds for a rule that names none. A list of names is meant to be complete, and ports have no names, so
- * such a rule opens ports only if it also lists them. A rule with `connect` and without names is for private services
- * only.
+ * Returns the kinds for a rule that names none. A list of names is meant to be complete, and ports have no names, so such a rule
+ * opens ports only if it also lists them. A rule with `connect` and without names is for private services only.
  */
 function kindsOf({
   names,

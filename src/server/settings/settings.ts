@@ -225,8 +225,7 @@ function checkAllPlugins({
 }
 
 /**
- * Returns the limits for addresses. By default the loopback has none: a proxy, a load test or the app itself may be
- * behind it.
+ * Returns the limits for addresses. By default the loopback has none: a proxy, a load test or the app itself may be behind it.
  */
 function addressBounds(limits: ServerLimits, wished: TunnelServerOptions['limits']): AddressBounds {
   const { maxAddressVisitors, maxAddressRate } = limits

@@ -15,10 +15,7 @@ import { destinationOf, labelOf, refusalOfName, type Tunnels } from './tunnels.t
 type PortKind = 'tcp' | 'udp'
 type Claimed = Member | ErrorCode
 
-/**
- * The number of ports tried for one registration before it is refused. The system may refuse ports that are free
- * here.
- */
+/** The number of ports tried for one registration before it is refused. The system may refuse ports that are free here. */
 const MAX_TRIES = 16
 
 /** The requested tunnel, or the existing one. */

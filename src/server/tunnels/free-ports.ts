@@ -3,8 +3,7 @@
 import { PORT_WORDS, type PortRanges } from '../settings/ports.ts'
 
 /**
- * The time in milliseconds for which a port that the system refused is not tried: another program uses it, and seldom
- * ends soon.
+ * The time in milliseconds for which a port that the system refused is not tried: another program uses it, and seldom ends soon.
  */
 const AVOID_MS = 60_000
 

@@ -3,10 +3,7 @@
 
 import type { Bounds } from '../settings/bounds.ts'
 
-/**
- * The time in milliseconds (a day) for which a host with a response is remembered. A certificate is ordered once in
- * weeks.
- */
+/** The time in milliseconds (a day) for which a host with a response is remembered. A certificate is ordered once in weeks. */
 const MEMORY_MS = 86_400_000
 
 export class HostsBelow {
@@ -27,10 +24,7 @@ export class HostsBelow {
     this.#answered.set(host, now)
   }
 
-  /**
-   * Whether a host may have a certificate. `isListed`: the client named the host, so it needs no response and takes
-   * no room.
-   */
+  /** Whether a host may have a certificate. `isListed`: the client named the host, so it needs no response and takes no room. */
   has(host: string, isListed: boolean): boolean {
     if (this.#limits().maxHostsBelow === 0) return false
     const answeredAt = this.#answered.get(host)

@@ -26,10 +26,7 @@ export class Member implements Deadline {
   readonly toldAt: Map<string, number> = new Map<string, number>()
   #inFlight = 0
   #idle: (() => void) | undefined
-  /**
-   * The id of the member in a pool: the same after a reconnect. It can be neither guessed nor traced back to the
-   * secret.
-   */
+  /** The id of the member in a pool: the same after a reconnect. It can be neither guessed nor traced back to the secret. */
   tag = ''
   /** The name that the client chose for itself in a pool. */
   label: string | undefined
@@ -189,10 +186,7 @@ export class Member implements Deadline {
     this.tunnel.release(this.isHealthy ? this : 'ORIGIN_UNHEALTHY')
   }
 
-  /**
-   * Called when the carrier is lost. With a resume secret, the name is reserved for the lease; otherwise it is free
-   * at once.
-   */
+  /** Called when the carrier is lost. With a resume secret, the name is reserved for the lease; otherwise it is free at once. */
   detach(upstream: TunnelUpstream): void {
     if (this.upstream !== upstream) return
     this.tunnel.routesChanged()
@@ -209,10 +203,7 @@ export class Member implements Deadline {
     else deadlines.arm(this, Math.max(limits.leaseMs, 1))
   }
 
-  /**
-   * Removes the member for good. `code` cuts its open requests; without it, they may continue while the carrier
-   * lasts.
-   */
+  /** Removes the member for good. `code` cuts its open requests; without it, they may continue while the carrier lasts. */
   remove(code?: ErrorCode): void {
     this.upstream = undefined
     this.client = undefined

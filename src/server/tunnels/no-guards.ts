@@ -1,5 +1,4 @@
-// Replaces the guards part on a server without it, and reads from a guard's definition whether it can refuse
-// visitors.
+// Replaces the guards part on a server without it, and reads from a guard's definition whether it can refuse visitors.
 
 import { TunnelError } from '../../errors.ts'
 import type { Refusal, UsedMarks } from '../../plugin.ts'

@@ -52,8 +52,7 @@ export class Pool {
   /** Returns the member that the visitor's cookie names, if it is able. */
   #ofCookie(able: readonly Member[], head: RequestHead | undefined): Member | undefined {
     if (this.affinity !== 'cookie' || head === undefined) return undefined
-    // Another app under the same domain can set a cookie of this name. The first value that names one of our members
-    // counts.
+    // Another app under the same domain can set a cookie of this name. The first value that names one of our members counts.
     return findCookie(head, MEMBER_COOKIE, (bytes, start, end) => {
       const tag = latin1(bytes, start, end)
       return able.find(member => member.tag === tag)
@@ -87,9 +86,8 @@ export function memberCookie(member: Member, isSecure: boolean): Uint8Array {
 }
 
 /**
- * Rendezvous hashing: each member gets a hash with the address, and the highest wins. A member that joins or leaves
- * moves only its own share of addresses. Visitors do not know the tags, so they cannot choose an address for a
- * member.
+ * Rendezvous hashing: each member gets a hash with the address, and the highest wins. A member that joins or leaves moves only
+ * its own share of addresses. Visitors do not know the tags, so they cannot choose an address for a member.
  */
 function nearest(able: readonly Member[], address: string): Member | undefined {
   let best: Member | undefined

@@ -1,5 +1,4 @@
-// All tunnels of a server by name or port: finds the tunnel of a host, decides who may have a name, and knows which
-// are free.
+// All tunnels of a server by name or port: finds the tunnel of a host, decides who may have a name, and knows which are free.
 
 import { isPortName } from '../../directory.ts'
 import type { ErrorCode } from '../../errors.ts'
@@ -69,9 +68,8 @@ export class Tunnels implements TunnelRegistry {
   }
 
   /**
-   * Takes a name for a client. A name whose client is connected, or within its lease, goes only to a client that
-   * proves to be the same one, or to a further client of a pool. The same client gets it at once, even if its old
-   * carrier still looks alive.
+   * Takes a name for a client. A name whose client is connected, or within its lease, goes only to a client that proves to be the
+   * same one, or to a further client of a pool. The same client gets it at once, even if its old carrier still looks alive.
    */
   claim(kind: 'http' | 'tls' | 'private', name: string, claimant: Claimant): Member | ErrorCode {
     const refusal = refusalOfName(name, kind)

@@ -60,10 +60,7 @@ export class AnswerUpstream implements Upstream {
     }
   }
 
-  /**
-   * Responds once the request is complete. To a request with an unread body it responds at once, and the connection
-   * ends.
-   */
+  /** Responds once the request is complete. To a request with an unread body it responds at once, and the connection ends. */
   #say(visit: Visit, refusal: Refusal, isRead = visit.head.body === 'none'): Exchange {
     // After a request to switch protocols, the connection carries no other request. A misdirected request must come
     // on another connection.

@@ -120,10 +120,7 @@ export class PooledStream implements StreamHandler, Reserved, Deadline, Taker, K
     this.#close()
   }
 
-  /**
-   * Called when the stream was idle for too long, or the origin took too long for a response head or to end the
-   * stream.
-   */
+  /** Called when the stream was idle for too long, or the origin took too long for a response head or to end the stream. */
   expired(): void {
     switch (this.#phase) {
       case 'idle':

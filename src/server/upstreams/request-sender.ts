@@ -16,16 +16,10 @@ import type { Rewrite, Visit } from '../contracts/upstream.ts'
 import { type Movement, Progress } from '../limits/deadlines.ts'
 import type { Bounds } from '../settings/bounds.ts'
 
-/**
- * The size of the shared array. A head and the part of its body that arrived with it leave in one write, up to this
- * size.
- */
+/** The size of the shared array. A head and the part of its body that arrived with it leave in one write, up to this size. */
 const SCRATCH_BYTES = 262_144
 
-/**
- * The shared array. Its content changes with the next head, so copy bytes to keep them. A longer head replaces the
- * array.
- */
+/** The shared array. Its content changes with the next head, so copy bytes to keep them. A longer head replaces the array. */
 export let scratch: Uint8Array = new Uint8Array(SCRATCH_BYTES)
 
 export function writeRequestHead(visit: Visit, rewrite: Rewrite | undefined): number {
@@ -81,14 +75,10 @@ function makeRoomFor(head: RequestHead | ResponseHead): void {
   if (scratch.length < needed) scratch = new Uint8Array(needed)
 }
 
-/**
- * The size of a request body that is kept for a second attempt on a new stream. nginx keeps as much in memory by
- * default.
- */
+/** The size of a request body that is kept for a second attempt on a new stream. nginx keeps as much in memory by default. */
 const MAX_REPLAY_BYTES = 65_536
 /**
- * If less of a body is left, starting a splice costs more than it saves; measured by `benchmarks/suites/speed.ts --only
- * 1m10`.
+ * If less of a body is left, starting a splice costs more than it saves; measured by `benchmarks/suites/speed.ts --only 1m10`.
  */
 export const MIN_SPLICED_BYTES = 262_144
 
@@ -189,8 +179,7 @@ export class RequestSender implements Movement {
   }
 
   /**
-   * Returns the pieces of the body so far if the origin received nothing of the request. `undefined` if it cannot be
-   * sent again.
+   * Returns the pieces of the body so far if the origin received nothing of the request. `undefined` if it cannot be sent again.
    */
   piecesUnlessDelivered(delivered: number): readonly Uint8Array[] | undefined {
     return delivered <= this.#sentBefore ? this.#replay : undefined

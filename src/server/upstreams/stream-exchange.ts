@@ -1,5 +1,4 @@
-// One request with its response on a pooled stream: sends request bytes, frames the response strictly and passes it
-// on.
+// One request with its response on a pooled stream: sends request bytes, frames the response strictly and passes it on.
 
 import { copyBytes } from '../../bytes.ts'
 import { ERRORS, type ErrorCode } from '../../errors.ts'
@@ -33,8 +32,7 @@ const MOST_LANE_BODY_BYTES = 114_688
 const LONG_PIECES = 16
 
 /**
- * The number of bytes of chunk framing parsed at once: a quarter of a millisecond. 512 KB in chunks of one byte would
- * take four.
+ * The number of bytes of chunk framing parsed at once: a quarter of a millisecond. 512 KB in chunks of one byte would take four.
  */
 const FRAMING_BYTES_AT_ONCE = 32_768
 
@@ -94,10 +92,7 @@ export class StreamExchange implements Exchange {
     )
   }
 
-  /**
-   * Sends the head of a visit's request. `wasSent`: the origin has the whole request already, and its body is only
-   * checked.
-   */
+  /** Sends the head of a visit's request. `wasSent`: the origin has the whole request already, and its body is only checked. */
   begin(visit: Visit, stream: ByteStream, wasSent: boolean): void {
     this.#isSecondTry = false
     this.#start(visit, stream, wasSent)
@@ -282,10 +277,7 @@ export class StreamExchange implements Exchange {
     else this.#beginAnswer(visit, bytes, at, end)
   }
 
-  /**
-   * Whether the origin may send another 1xx response. Each one is parsed and written by itself, so the number is
-   * limited.
-   */
+  /** Whether the origin may send another 1xx response. Each one is parsed and written by itself, so the number is limited. */
   #mayBeInterim(): boolean {
     const { limits, deadlines } = this.#context.server
     const most = limits.maxInterimAnswers

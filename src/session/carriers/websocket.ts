@@ -41,10 +41,7 @@ export interface WebSocketCarrierOptions {
 
 /** The number of WebSocket frames handled in one turn. Apart from its content, a frame costs about 60 ns. */
 const FRAMES_AT_ONCE = 512
-/**
- * The size above which a read is handled only if there is time: 200 clients may each send a long message in the same
- * turn.
- */
+/** The size above which a read is handled only if there is time: 200 clients may each send a long message in the same turn. */
 const SMALL_READ_BYTES = 4_096
 
 /** The time in milliseconds for the far side to read the sent bytes and to close as well. */

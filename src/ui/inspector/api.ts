@@ -27,8 +27,7 @@ let streams = 0
 /** Stays between two streams when this page ended the first one, for another filter. */
 let isProven = false
 
-// A reload keeps the token only for a proved server: another program's page at this address could read the tab's
-// storage.
+// A reload keeps the token only for a proved server: another program's page at this address could read the tab's storage.
 sessionStorage.removeItem(KEY)
 addEventListener('pagehide', () => {
   if (isProven) sessionStorage.setItem(KEY, token)

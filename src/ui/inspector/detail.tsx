@@ -1,5 +1,4 @@
-// One exchange in full: the selected one, or why it is missing. Request and response are next to each other if there
-// is room.
+// One exchange in full: the selected one, or why it is missing. Request and response are next to each other if there is room.
 
 import { useSignal } from '@preact/signals'
 import { useEffect } from 'preact/hooks'

@@ -1,5 +1,4 @@
-// WebSocket messages and server-sent events, the oldest at the top. The list follows the newest until the user
-// scrolls up.
+// WebSocket messages and server-sent events, the oldest at the top. The list follows the newest until the user scrolls up.
 
 import { useSignal } from '@preact/signals'
 import type { VNode } from 'preact'

@@ -66,10 +66,7 @@ export class DnsLookups {
     return found.flat()
   }
 
-  /**
-   * Returns the addresses of a host, IPv4 first, because many machines have no IPv6 and would take such servers for
-   * silent.
-   */
+  /** Returns the addresses of a host, IPv4 first, because many machines have no IPv6 and would take such servers for silent. */
   async #addressesOf(host: string): Promise<readonly string[]> {
     const four = await orNone(this.#resolver.resolve4(host))
     return four.length > 0 ? four : orNone(this.#resolver.resolve6(host))

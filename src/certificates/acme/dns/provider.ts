@@ -9,10 +9,7 @@ export interface DnsRecord {
 
 /** Sets records. Rejects with a `TunnelError`: `ACME_CHALLENGE_FAILED` with the provider's own words. */
 export interface DnsProvider {
-  /**
-   * The servers to ask whether a record is visible: `address` or `address:port`. Absent: those in the zone's NS
-   * records.
-   */
+  /** The servers to ask whether a record is visible: `address` or `address:port`. Absent: those in the zone's NS records. */
   readonly servers?: readonly string[] | undefined
   /**
    * Adds a record. Keeps other texts of the same name, because a name and its wildcard need one each. It is not an

@@ -12,10 +12,7 @@ export interface DnsSolverOptions {
   readonly clock: Clock
   /** The DNS servers for CNAME and NS records: `address` or `address:port`. Default: the resolvers of the system. */
   readonly resolvers?: readonly string[]
-  /**
-   * The servers to ask whether a record is visible. Default: those of the provider, otherwise those in the zone's NS
-   * records.
-   */
+  /** The servers to ask whether a record is visible. Default: those of the provider, otherwise those in the zone's NS records. */
   readonly servers?: readonly string[] | undefined
   /**
    * The time until all servers of the zone have the records. Default 120,000 ms; then `ACME_CHALLENGE_FAILED`. 0:

@@ -1,5 +1,4 @@
-// Sends one DNS message to a server and returns the response: over TCP; or over UDP with repeats, and TCP for long
-// responses.
+// Sends one DNS message to a server and returns the response: over TCP; or over UDP with repeats, and TCP for long responses.
 
 import { createSocket } from 'node:dgram'
 import { connect } from 'node:net'

@@ -107,8 +107,7 @@ function common(nowMs: number): Fields {
 /** Returns the Content-Type. Text is UTF-8, because browsers would guess any other encoding. */
 export function contentTypeOf(path: string): string {
   const extension = extname(path).slice(1).toLowerCase()
-  // `lookup` would not do: it takes a file named `html` for that type, and finds `constructor` in the object's
-  // prototype.
+  // `lookup` would not do: it takes a file named `html` for that type, and finds `constructor` in the object's prototype.
   const type = Object.hasOwn(mimes, extension) ? mimes[extension] : undefined
   if (type === undefined) return 'application/octet-stream'
   return type.startsWith('text/') ? `${type}; charset=utf-8` : type

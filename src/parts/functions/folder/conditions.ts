@@ -10,10 +10,7 @@ export interface Validators {
 /** The age in milliseconds below which a file may change again within the same second of its date. */
 const DATE_IS_STRONG_AFTER_MS = 1_000
 
-/**
- * Returns the status that ends the request, 412 or 304; `undefined` to continue. In the order of RFC 9110 section
- * 13.2.2.
- */
+/** Returns the status that ends the request, 412 or 304; `undefined` to continue. In the order of RFC 9110 section 13.2.2. */
 export function conditionalStatus(headers: Headers, file: Validators): 304 | 412 | undefined {
   const match = headers.get('if-match')
   const unmodifiedSince = dateOf(headers.get('if-unmodified-since'))
@@ -36,8 +33,7 @@ export function mayBeRange(headers: Headers, file: Validators, nowMs: number): b
 }
 
 /**
- * Returns the modification time as an HTTP date, never in the future, whatever the file system says (RFC 9110 section
- * 8.8.2.1).
+ * Returns the modification time as an HTTP date, never in the future, whatever the file system says (RFC 9110 section 8.8.2.1).
  */
 export function lastModified({ modifiedMs }: Validators, nowMs: number): string {
   return new Date(Math.min(modifiedMs, nowMs)).toUTCString()

@@ -21,8 +21,7 @@ export interface OpenFile {
 /** The errors of the file system that mean that there is nothing for a visitor. */
 const ABSENT = new Set(['ENOENT', 'ENOTDIR', 'ELOOP', 'ENAMETOOLONG', 'EACCES', 'EPERM', 'EINVAL'])
 
-// Follows no link that was put there a moment ago, and does not wait for the other end of a pipe. Windows has neither
-// flag.
+// Follows no link that was put there a moment ago, and does not wait for the other end of a pipe. Windows has neither flag.
 const OPEN_FLAGS = constants.O_RDONLY | (constants.O_NOFOLLOW ?? 0) | (constants.O_NONBLOCK ?? 0)
 
 /**
@@ -129,10 +128,7 @@ export interface FolderPath {
   readonly isFolder: boolean
 }
 
-/**
- * A pattern for separators, and for NUL, which ends a path for the system. On Windows also `:`, for other streams and
- * drives.
- */
+/** A pattern for separators, and for NUL, which ends a path for the system. On Windows also `:`, for other streams and drives. */
 const FORBIDDEN = process.platform === 'win32' ? /[/\\\0:]/ : /[/\\\0]/
 
 /**

@@ -25,10 +25,7 @@ export function folderHandler(folder: string, isSpa: boolean): (request: Request
   }
 }
 
-/**
- * Finds the file for a path. `slash` if the path lacks its slash, without which the page's relative links would be
- * wrong.
- */
+/** Finds the file for a path. `slash` if the path lacks its slash, without which the page's relative links would be wrong. */
 async function pageAt(root: string, { names, isFolder }: FolderPath): Promise<Place | 'slash' | undefined> {
   const place = await locate(root, names)
   // A file with a slash after its name does not exist.
@@ -38,9 +35,7 @@ async function pageAt(root: string, { names, isFolder }: FolderPath): Promise<Pl
   return isFolder ? index : 'slash'
 }
 
-/**
- * Returns the app's page. A request that does not want a page gets another response at the same URL, so Vary is set.
- */
+/** Returns the app's page. A request that does not want a page gets another response at the same URL, so Vary is set. */
 async function appAnswer(request: Request, root: string, path: FolderPath): Promise<Response> {
   const vary = { vary: 'accept' }
   const index = isPageWanted(request, path) ? await locate(root, [INDEX]) : undefined

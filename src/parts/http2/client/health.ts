@@ -1,5 +1,4 @@
-// A health check of an app that speaks HTTP/2: one GET on a connection of its own. Only the status of the response is
-// read.
+// A health check of an app that speaks HTTP/2: one GET on a connection of its own. Only the status of the response is read.
 
 import type { HealthProbe } from '../../../client/tunnels/health.ts'
 import { ascii } from '../../../http/characters.ts'

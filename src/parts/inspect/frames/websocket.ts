@@ -23,10 +23,7 @@ const PONG = 10
 /** The bytes that the sender removed from the end (RFC 7692 section 7.2.1). */
 const DEFLATE_TAIL = new Uint8Array([0, 0, 0xff, 0xff])
 const WINDOW_BYTES = 32_768
-/**
- * The factor by which compressed messages may exceed the limit of a message. With less, most of them could not be
- * read.
- */
+/** The factor by which compressed messages may exceed the limit of a message. With less, most of them could not be read. */
 const INFLATE_FACTOR = 4
 
 interface Message {

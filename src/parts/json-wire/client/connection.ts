@@ -255,10 +255,7 @@ export class JsonConnection implements Connection {
     })
   }
 
-  /**
-   * Whether this is our own probe through the public URL, which does not go to the app. Only this client knows the
-   * proof.
-   */
+  /** Whether this is our own probe through the public URL, which does not go to the app. Only this client knows the proof. */
   #isProbe({ method, headers }: JsonRequest): boolean {
     if (method !== 'HEAD') return false
     return headers.some(([name, value]) => value === this.#probeProof && name.toLowerCase() === PROBE_HEADER)

@@ -1,5 +1,4 @@
-// Whole exchanges with the origin, for a wire with whole messages: keep-alive connections, one exchange at a time on
-// each.
+// Whole exchanges with the origin, for a wire with whole messages: keep-alive connections, one exchange at a time on each.
 
 import { copyOf, SendQueue } from '../../../bytes.ts'
 import type { Origin } from '../../../client/origins/origin.ts'
@@ -13,14 +12,9 @@ import { latin1Text } from '../json.ts'
 
 /** The time in milliseconds after which an idle connection closes: below the 5 s of Node, with room for a request in flight. */
 const IDLE_MS = 4_000
-/**
- * The number of idle connections that are each reserved for one visitor. If exceeded, the one that waited longest is
- * closed.
- */
+/** The number of idle connections that are each reserved for one visitor. If exceeded, the one that waited longest is closed. */
 const MAX_PRIVATE = 256
-/**
- * The limits of response heads. The origin is the user's own app, so they are as generous as those of other clients.
- */
+/** The limits of response heads. The origin is the user's own app, so they are as generous as those of other clients. */
 const HEAD_LIMITS = { maxHeadBytes: 262_144, maxHeaderCount: 1_000, isOption: false }
 
 export interface OriginRequest {
@@ -45,10 +39,7 @@ export interface OriginAnswer {
   readonly body: Uint8Array
 }
 
-/**
- * Called exactly once with the outcome of a request. `reason`: what is wrong with a response that is
- * `ORIGIN_INVALID`.
- */
+/** Called exactly once with the outcome of a request. `reason`: what is wrong with a response that is `ORIGIN_INVALID`. */
 export type Settled = (outcome: OriginAnswer | TunnelError, reason?: string) => void
 
 export class OriginPool {
@@ -61,8 +52,7 @@ export class OriginPool {
   readonly #private = new Map<number, OriginConnection>()
 
   /**
-   * Makes the pool. `budget` limits the bytes of all responses being collected. A response without room fails with
-   * `TUNNEL_BUSY`.
+   * Makes the pool. `budget` limits the bytes of all responses being collected. A response without room fails with `TUNNEL_BUSY`.
    */
   constructor(origin: Origin, budget: Budget) {
     this.#origin = origin
@@ -326,9 +316,7 @@ class OriginConnection implements SocketHandler {
   }
 }
 
-/**
- * Returns the headers as slices of one string for the whole head, in which offsets of bytes and characters are equal.
- */
+/** Returns the headers as slices of one string for the whole head, in which offsets of bytes and characters are equal. */
 function headersOf({ bytes, start, end, fields }: ResponseHead): [name: string, value: string][] {
   const text = latin1Text(bytes, start, end)
   const headers: [string, string][] = []

@@ -53,8 +53,7 @@ function settled(tunnel: TunnelSettings): TunnelSettings {
 const OF_SERVER = ['subdomain', 'responseTimeoutMs', 'away', 'rewrite', 'stripPrefix', 'addPrefix'] as const
 
 /**
- * Returns an option that only applies to public addresses, or needs a server that reads requests. `undefined` if
- * there is none.
+ * Returns an option that only applies to public addresses, or needs a server that reads requests. `undefined` if there is none.
  */
 function publicOptionsOf(tunnel: TunnelSettings): string | undefined {
   if (tunnel.port !== undefined) return 'remotePort'

@@ -10,9 +10,7 @@ import { MAX_DIALS } from '../../../wire/control.ts'
 
 /** The maximum number of connections that wait for their stream. Further ones are cut. */
 const MAX_WAITING = 256
-/**
- * The time in milliseconds that a connection waits for its stream, while this client or the service's client is away.
- */
+/** The time in milliseconds that a connection waits for its stream, while this client or the service's client is away. */
 const WAIT_MS = 10_000
 /** The shortest time in milliseconds between requests for streams, because the server limits messages. */
 const ASK_MS = 5
@@ -23,9 +21,7 @@ export interface LocalConnection {
   take(handler: SocketHandler): void
 }
 
-/**
- * Listens for local connections. Returns the function that stops it. Rejects with the system's error.
- */
+/** Listens for local connections. Returns the function that stops it. Rejects with the system's error. */
 export type LocalDoor = (
   port: number,
   came: (connection: LocalConnection) => void,
@@ -47,10 +43,7 @@ export class LocalEnd implements Origin {
   #unasked = 0
   #asking: ReturnType<typeof setTimeout> | undefined
 
-  /**
-   * Makes the end. `name`: such as `tcp:db`. `failed` is called with the reason if a connection did not reach the
-   * service.
-   */
+  /** Makes the end. `name`: such as `tcp:db`. `failed` is called with the reason if a connection did not reach the service. */
   constructor(name: string, port: number, door: LocalDoor, failed: (error: TunnelError) => void) {
     this.#name = name
     this.#scheme = name.startsWith('udp:') ? 'udp' : 'tcp'

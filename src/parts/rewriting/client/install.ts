@@ -1,5 +1,4 @@
-// Translates the names of apps that insist on their own, as a part of a client: the server, or the JSON wire, does
-// the work.
+// Translates the names of apps that insist on their own, as a part of a client: the server, or the JSON wire, does the work.
 
 import type { Install } from '../../../client/contracts/part.ts'
 import type { OriginOptions } from '../../../client/options.ts'
