@@ -80,7 +80,8 @@ function usageText(error: CommanderError, argv: readonly string[], command: Comm
   // "option '-p, --port <port>' argument missing"
   const flag = /--\S+ \S+(?=' argument missing$)/.exec(what)
   if (flag !== null) return `A value is missing: ${flag[0]}.`
-  const hint = error.code === 'commander.missingArgument' ? `See ${help}.` : hintFor(what, argv, command)
+  const isKnown = error.code === 'commander.missingArgument'
+  const hint = (isKnown ? '' : hintFor(what, argv, command)) || `See ${help}.`
   return `${what[0]?.toUpperCase()}${what.slice(1).replace(/\.$/, '')}. ${hint}`.trim()
 }
 
@@ -100,7 +101,8 @@ function hintFor(what: string, argv: readonly string[], command: Command): strin
     word.replace(/^--?/, ''),
     known.map(name => name.replace(/^--/, '')),
   )
-  return near === undefined ? '' : `Did you mean ${kind === 'option' ? '--' : ''}${near}?`
+  if (near !== undefined) return `Did you mean ${kind === 'option' ? '--' : ''}${near}?`
+  return here.name() === 'up' ? 'Its file sets the server and the services: see localtunnels up --help.' : ''
 }
 
 function commandOf(command: Command, [first, ...rest]: readonly string[]): Command {

@@ -118,6 +118,8 @@ describe('a command line of another tunnel', () => {
       'For the server use --server https://tunnel.example.',
     ],
     [['start', '--secure'], "Unknown option '--secure'. The address of the server has the scheme"],
+    [['up', '--server', 'x'], "Unknown option '--server'. Its file sets the server and the services: see"],
+    [['http', '3000', '--foo'], "Unknown option '--foo'. See localtunnels http 3000 --help."],
     [['start', '--verbose'], 'Requests are listed anyway'],
     [['server', '--verbose'], 'Requests are listed anyway'],
     [['http', '3000', '--url', 'https://shop.tunnel.example'], 'For the name use --subdomain <name>'],
