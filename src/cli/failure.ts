@@ -80,9 +80,8 @@ function usageText(error: CommanderError, argv: readonly string[], command: Comm
   // "option '-p, --port <port>' argument missing"
   const flag = /--\S+ \S+(?=' argument missing$)/.exec(what)
   if (flag !== null) return `A value is missing: ${flag[0]}.`
-  const isKnown = error.code === 'commander.missingArgument'
-  const hint = (isKnown ? '' : hintFor(what, argv, command)) || `See ${help}.`
-  return `${what[0]?.toUpperCase()}${what.slice(1).replace(/\.$/, '')}. ${hint}`.trim()
+  const hint = error.code === 'commander.missingArgument' ? '' : hintFor(what, argv, command)
+  return `${what[0]?.toUpperCase()}${what.slice(1).replace(/\.$/, '')}. ${hint || `See ${help}.`}`
 }
 
 /** Returns what to write in place of an unknown option or command. Empty if there is no suggestion. */

@@ -211,18 +211,26 @@ test('what is in flight finishes, requests on open connections are served, WebSo
 })
 
 test('an idle connection is closed without an answer', async () => {
-  const { server, port, host } = open(
-    await startTunnel({ fetch: () => new Response('x') }, { server: { limits: { drainIdleMs: 0 } } }),
-  )
-  const visitor = await rawDial(port)
-  await visitor.send(`GET / HTTP/1.1\r\nHost: ${host}\r\n\r\n`)
-  await visitor.until('x')
-  const stoppedAt = performance.now()
-  const stopped = server.stop()
-  expect(await visitor.end()).not.toContain('503')
-  expect(performance.now() - stoppedAt).toBeLessThan(10_000)
-  visitor.socket.end()
-  await within(stopped, 'the stop')
+  const ended: string[] = []
+  // The other connection waits for a second, so it ends later, however slow the machine is.
+  const closing = async (name: string, drainIdleMs: number) => {
+    const { server, port, host } = open(
+      await startTunnel({ fetch: () => new Response('x') }, { server: { limits: { drainIdleMs } } }),
+    )
+    const visitor = await rawDial(port)
+    await visitor.send(`GET / HTTP/1.1\r\nHost: ${host}\r\n\r\n`)
+    await visitor.until('x')
+    return async () => {
+      const stopped = server.stop()
+      expect(await visitor.end()).not.toContain('503')
+      ended.push(name)
+      visitor.socket.end()
+      await within(stopped, 'the stop')
+    }
+  }
+  const stops = [await closing('after a while', 1_000), await closing('at once', 0)]
+  await Promise.all(stops.map(stop => stop()))
+  expect(ended).toEqual(['at once', 'after a while'])
 })
 
 test('the drain is bounded: what takes longer is cut', async () => {

@@ -39,7 +39,7 @@ function child(elements: readonly DerElement[] | undefined, index: number): DerE
 
 const base64url = (bytes: Uint8Array): string => Buffer.from(bytes).toString('base64url')
 
-export interface DerElement {
+interface DerElement {
   readonly tag: number
   readonly content: Uint8Array
 }

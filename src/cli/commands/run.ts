@@ -290,7 +290,7 @@ const SCRIPT = `read -r _; kill -s TERM -- "$1" && sleep ${KILL_AFTER_S} && kill
  * Ends a process, or a process group if negative, together with this program. Returns a function that ends the watch.
  * Does nothing on Windows.
  */
-export function endWithUs(target: number): () => void {
+function endWithUs(target: number): () => void {
   if (process.platform === 'win32') return () => {}
   // Has a group of its own, so that signals to ours do not reach it.
   const watch = spawn('sh', ['-c', SCRIPT, 'sh', `${target}`], {

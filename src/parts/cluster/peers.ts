@@ -11,7 +11,7 @@ import { Peer, type PeerContext } from './peer.ts'
 /** The time in milliseconds for which the directory's list of live servers is reused, because every webhook needs it. */
 const ALIVE_MS = 500
 
-export interface PeersHost extends PeerContext {
+interface PeersHost extends PeerContext {
   readonly directory: Directory
   readonly times: DirectoryTimes
 }

@@ -70,20 +70,18 @@ export function shownContent(
   floorBytes?: number,
 ): ShownContent {
   const content = contentOf(entry, side, decoded, floorBytes)
-  if (reveals) return { ...content, hides: false }
   const head = side === 'request' ? entry.requestHead : entry.responseHead
   const type = headerOf(head, 'content-type')
+  if (reveals || !isForm(type)) return { ...content, hides: false }
   // Another decoder may read more of a body that ends early.
   const { bytes, fault = faultOf(bytes, type) } = decoded
     ? content
     : contentOf(entry, side, true, floorBytes, false)
-  if (fault !== undefined && isForm(type))
+  if (fault !== undefined)
     return { bytes: new Uint8Array(0), fault: `${fault}; it may have secrets`, hides: true }
   const masked = maskedForm(bytes, type, secrets)
   const isSure = decoded || !codingsOf(head).includes('zstd')
-  return masked === bytes && (isSure || !isForm(type))
-    ? { ...content, hides: false }
-    : { bytes: masked, hides: true }
+  return masked === bytes && isSure ? { ...content, hides: false } : { bytes: masked, hides: true }
 }
 
 /** The names of secrets are not found in JSON of other characters. */

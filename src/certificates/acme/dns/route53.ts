@@ -172,13 +172,13 @@ function unescaped(text: string): string {
   )
 }
 
-export interface AwsCredentials {
+interface AwsCredentials {
   readonly accessKeyId: string
   readonly secretAccessKey: string
   readonly sessionToken?: string | undefined
 }
 
-export interface AwsRequest {
+interface AwsRequest {
   readonly method: string
   readonly url: URL
   readonly body: string
